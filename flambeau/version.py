@@ -1,0 +1,7 @@
+"""The version of this package, read by the build, `flambeau --version` and `torch.version`."""
+
+__version__ = "0.1.0"
+
+cuda: str | None = None
+hip: str | None = None
+debug = False
