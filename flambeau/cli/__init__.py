@@ -1,0 +1,1 @@
+"""The command line: `flambeau run | demo | bench | doctor`, one file a command."""
