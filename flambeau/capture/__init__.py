@@ -1,0 +1,1 @@
+"""Capture: from Python bytecode to a graph, guards and resume functions."""
