@@ -37,11 +37,14 @@ def show_user_lines(hook: Hook) -> Hook:
 
 
 def shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames that say nothing to the user; all of it if none would stay."""
+    """The traceback without the frames that say nothing to the user.
+
+    Where none of the user's is among them, all stay, but for the script's own syntax error.
+    """
     links = _below_launcher(list(_links(trace)))
     end = 1 + max((at for at, link in enumerate(links) if _is_users(link)), default=-1)
     if not end:
-        return trace
+        return None if isinstance(error, SyntaxError) else trace
     explained = isinstance(error, FlambeauError | MissingName)
     shown = [at for at, link in enumerate(links) if not _is_ours(link)]
     if not explained:
