@@ -1,0 +1,56 @@
+"""The vocabulary that lowerings are written in.
+
+    from flambeau.loops.api import Buf, nest, reduce, where
+
+    def mean(x):
+        n = x.shape[-1]
+        return nest(x.shape[:-1], lambda i: reduce("add", (n,), lambda r: x[i + r]) / n)
+"""
+
+from __future__ import annotations
+
+from flambeau.loops.expr import (
+    Expr,
+    apply,
+    binary,
+    cast,
+    check,
+    const,
+    guarded,
+    index,
+    size,
+    unary,
+    where,
+)
+from flambeau.loops.nest import Buf, Nest, Store, nest, reduce, scan, store
+
+
+def Scalar(name: str, dtype) -> Expr:  # noqa: N802  it stands for a parameter, as Buf does
+    """A number passed at run time: use it as any expression."""
+    from flambeau.loops.expr import scalar
+
+    return scalar(name, dtype)
+
+
+def maximum(x, y) -> Expr:
+    """The larger operand; NaN when either is NaN."""
+    return apply("max", x, y)
+
+
+def minimum(x, y) -> Expr:
+    """The smaller operand; NaN when either is NaN."""
+    return apply("min", x, y)
+
+
+def equal(x, y) -> Expr:
+    """`x == y` (Python's `==` compares the expressions themselves)."""
+    return apply("eq", x, y)
+
+
+def not_equal(x, y) -> Expr:
+    return apply("ne", x, y)
+
+
+__all__ = ["Buf", "Expr", "Nest", "Scalar", "Store", "apply", "binary", "cast", "check", "const",
+           "equal", "guarded", "index", "maximum", "minimum", "nest", "not_equal", "reduce", "scan", "size",
+           "store", "unary", "where"]
