@@ -1,0 +1,1 @@
+"""What runs native code: compiler and cache, thread pool, entry points, memory."""

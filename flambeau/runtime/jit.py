@@ -1,0 +1,214 @@
+"""LLVM in this process: IR text in, addresses out. llvmlite is imported on first use.
+
+Invariants: every symbol an object leaves undefined is known before it is linked; linked code is
+never freed; one lock guards LLVM, and `fork` waits for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from flambeau.core.errors import OpError, complaint
+from flambeau.runtime import elf, object_cache
+
+_lock = threading.RLock()
+_EXPORTED = re.compile(r"^define (?!internal)[^@\n]*@([\w.]+)\(", re.MULTILINE)
+_DECLARED = re.compile(r"^declare [^@\n]*@([\w.]+)\(", re.MULTILINE)
+_symbols: dict[str, int] = {}
+_providers: dict[str, Callable[[], object]] = {}
+
+
+@functools.cache
+def _llvm() -> ModuleType:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@functools.cache
+def host() -> tuple[str, str, str]:
+    """(architecture, CPU name, feature list) of this machine, in LLVM's names."""
+    with _lock:
+        llvm = _llvm()
+        architecture = llvm.get_process_triple().split("-")[0]
+        features = llvm.get_host_cpu_features().flatten()
+        return architecture, llvm.get_host_cpu_name(), features
+
+
+@functools.cache
+def _versions() -> str:
+    import llvmlite
+
+    return f"{llvmlite.__version__} {_llvm().llvm_version_info} {_llvm().get_process_triple()}"
+
+
+class Library:
+    """Linked code of one module; it lives as long as the process."""
+
+    def __init__(self, addresses: dict[str, int], from_cache: bool) -> None:
+        self._addresses = addresses
+        self.from_cache = from_cache
+
+    def address(self, name: str) -> int:
+        """The address of an exported function."""
+        return self._addresses[name]
+
+    def function(self, name: str, result: Any = None, *parameters: Any) -> Callable[..., Any]:
+        """A ctypes function: it releases the GIL and costs about 0.4 us a call."""
+        return ctypes.CFUNCTYPE(result, *parameters)(self._addresses[name])
+
+
+def define_symbol(name: str, address: int) -> None:
+    """Make `address` known to the linker; our own names start with ``flambeau_``."""
+    with _lock:
+        _llvm().add_symbol(name, address)
+        _symbols[name] = address
+
+
+def provide(names: Iterable[str], provider: Callable[[], object]) -> None:
+    """Call `provider` when code first needs one of `names`; it must define them all."""
+    for name in names:
+        _providers[name] = provider
+
+
+def load(
+    text: str, *, cpu: str = "", features: str = "", level: int = 2, passes: int = 0
+) -> Library:
+    """Compile and link IR text without triple and data layout.
+
+    `level` is the code generator's effort (0 to 3); `passes` the level of the IR pass pipeline, 0
+    for none. Without `cpu` the code is for this machine. The object comes from the disk cache when
+    the same text was compiled before for the same CPU by the same versions.
+    """
+    if not cpu:
+        _, cpu, features = host()
+    key = _key(text, cpu, features, level, passes)
+    renamed, names = _unique_names(text, key[:16])
+    image = object_cache.read(key)
+    found = image is not None
+    with _lock:
+        if image is None:
+            image = _compile(renamed, cpu, features, level, passes)
+        addresses = _link(image, names, renamed)
+    if not found:
+        object_cache.write(key, image)
+    return Library(addresses, found)
+
+
+def assembly(text: str, *, cpu: str, features: str, triple: str = "", level: int = 2) -> str:
+    """The assembly LLVM makes of `text`; another `triple` cross-compiles."""
+    with _lock:
+        llvm = _llvm()
+        if triple:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        machine = _machine(cpu, features, level, triple)
+        return machine.emit_assembly(_parse(text, machine))
+
+
+def _key(text: str, *facts: object) -> str:
+    state = hashlib.blake2b(digest_size=20)
+    state.update(repr((*facts, _versions())).encode())
+    state.update(text.encode())
+    return state.hexdigest()
+
+
+def _unique_names(text: str, suffix: str) -> tuple[str, dict[str, str]]:
+    """Exported names with a suffix: all libraries share one symbol table."""
+    names = {name: f"{name}.{suffix}" for name in _EXPORTED.findall(text)}
+    if not names:
+        return text, names
+    pattern = re.compile("@(" + "|".join(map(re.escape, names)) + r")(?![\w.])")
+    return pattern.sub(lambda m: "@" + names[m[1]], text), names
+
+
+def _machine(cpu: str, features: str, level: int, triple: str = "") -> Any:
+    llvm = _llvm()
+    target = llvm.Target.from_triple(triple or llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=cpu, features=features, opt=level, jit=True, codemodel="jitdefault"
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def _emitter(cpu: str, features: str, level: int) -> Any:
+    """A target machine used only for emission, kept because making one costs a millisecond."""
+    return _machine(cpu, features, level)
+
+
+def _parse(text: str, machine: Any) -> Any:
+    head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    return _llvm().parse_assembly(head + text)
+
+
+def _compile(text: str, cpu: str, features: str, level: int, passes: int) -> bytes:
+    machine = _emitter(cpu, features, level)
+    module = _parse(text, machine)
+    if passes:
+        llvm = _llvm()
+        options = llvm.create_pipeline_tuning_options(speed_level=passes)
+        options.loop_vectorization = options.slp_vectorization = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+    return machine.emit_object(module)
+
+
+@functools.cache
+def _engine() -> Any:
+    """The one engine. Its memory must outlive every thread, so it is never disposed."""
+    llvm = _llvm()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine("", "", 0))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+    return engine
+
+
+def _link(image: bytes, names: dict[str, str], text: str) -> dict[str, int]:
+    llvm = _llvm()
+    _require_symbols(image, text)
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(image))
+    engine.finalize_object()
+    addresses = {name: engine.get_function_address(unique) for name, unique in names.items()}
+    missing = [name for name, address in addresses.items() if not address]
+    if missing:
+        raise OpError(complaint("jit", "exported functions must link", {"missing": missing}))
+    return addresses
+
+
+def _require_symbols(image: bytes, text: str) -> None:
+    """Raise unless everything the object needs has an address."""
+    needed = elf.undefined_symbols(image) if elf.is_elf(image) else _declared(text)
+    for name in needed:
+        if name in _symbols:
+            continue
+        if name in _providers:
+            _providers[name]()
+        elif hasattr(ctypes.pythonapi, name):  # CPython's and the C library's functions
+            define_symbol(name, _process_address(name))
+        elif not _llvm().address_of_symbol(name):
+            raise OpError(complaint("jit", "every symbol must be known", {"unknown": name}))
+
+
+def _declared(text: str) -> list[str]:
+    return [n for n in _DECLARED.findall(text) if not n.startswith("llvm.")]
+
+
+def _process_address(name: str) -> int:
+    address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
