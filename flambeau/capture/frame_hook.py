@@ -156,7 +156,8 @@ class _Hook:
             have.value = max(have.value, need.value)
             return
         need_total = sum(
-            code_int(replacement, offset).value for offset in (at.code_localsplus, at.code_stacksize)
+            code_int(replacement, offset).value
+            for offset in (at.code_localsplus, at.code_stacksize)
         )
         stack = code_int(original, at.code_stacksize)
         stack.value = max(stack.value, need_total - code_int(original, at.code_localsplus).value)

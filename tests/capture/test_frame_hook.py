@@ -105,7 +105,7 @@ def test_closures_and_cells(swaps):
         def inner(v):
             nonlocal count
             w = [v]
-            look = lambda: (w, v, count)  # noqa: E731
+            look = lambda: (w, v, count)
             count += 1
             v = v
             return look()
