@@ -3,8 +3,8 @@
 `allocate` gives an ndarray of bytes, the owner; its views keep it alive, and when it is collected
 its block goes back to the free list of its class. Touching a new page costs about as much as
 computing on it, so a training loop should fault only in its first steps. Kept memory is bounded:
-before a new block is made, free blocks are dropped, largest first, until everything fits into `SLACK`
-times the most that was seen in use (or `FLOOR`).
+before a new block is made, free blocks are dropped, largest first, until everything fits into
+`SLACK` times the most that was seen in use (or `FLOOR`).
 
 Only single list and dict operations, atomic under the GIL, touch shared state: garbage collection
 may return a block in the middle of an allocation, so a lock would deadlock. A forked child owns
@@ -31,8 +31,8 @@ _REMEMBERED_SIZES = 4096
 _BYTES = np.dtype(np.uint8)
 _ndarray = np.ndarray
 
-# A block is (buffer, offset of its first aligned byte, size, free list it returns to). The buffer is
-# not an ndarray, so NumPy ends the chain of bases of a view at the owner and not below it.
+# A block is (buffer, offset of its first aligned byte, size, free list it returns to). The buffer
+# is not an ndarray, so NumPy ends the chain of bases of a view at the owner and not below it.
 Block = tuple[bytearray | mmap.mmap, int, int, deque]
 _free: dict[int, deque[Block]] = {}
 _homes: dict[int, deque[Block]] = {}

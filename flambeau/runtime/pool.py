@@ -178,7 +178,8 @@ publish:
   %any = icmp sgt i32 %sleeping, 0
   br i1 %any, label %wake, label %work_too
 wake:
-  %r = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @generation, i32 129, i32 2147483647, ptr null, ptr null, i32 0)
+  %r = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @generation, i32 129,
+    i32 2147483647, ptr null, ptr null, i32 0)
   br label %work_too
 work_too:
   call void @drain(i64 0)
@@ -225,7 +226,8 @@ relaxed:
   br label %spin
 sleep:
   %a = atomicrmw add ptr @sleepers, i32 1 seq_cst
-  %r = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @generation, i32 128, i32 %seen, ptr null, ptr null, i32 0)
+  %r = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @generation, i32 128,
+    i32 %seen, ptr null, ptr null, i32 0)
   %b = atomicrmw sub ptr @sleepers, i32 1 seq_cst
   %gs = load atomic i32, ptr @generation acquire, align 4
   %same = icmp eq i32 %gs, %seen
