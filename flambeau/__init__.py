@@ -1,0 +1,40 @@
+"""flambeau: PyTorch's programming model, every kernel generated through LLVM.
+
+`import flambeau as torch` and a training script runs.
+"""
+
+from __future__ import annotations
+
+from flambeau.autograd import engine as _engine  # noqa: F401
+from flambeau.autograd import methods as _autograd_methods  # noqa: F401
+from flambeau.autograd import record as _record
+from flambeau.autograd.modes import (  # noqa: F401
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from flambeau.core import context as _context
+from flambeau.core import dtype as _dtypes
+from flambeau.core.device import device  # noqa: F401
+from flambeau.core.dtype import dtype, finfo, iinfo, promote_types  # noqa: F401
+from flambeau.core.spec import Size  # noqa: F401
+from flambeau.eager.executor import EagerExecutor as _EagerExecutor
+from flambeau.tensor import (  # noqa: F401
+    arithmetic,
+    interop,
+    operators,
+    reducing,
+    shaping,
+)
+from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
+from flambeau.tensor.tensor import Tensor  # noqa: F401
+
+__version__ = "0.1.0"
+
+_context.install(_record.dispatch, _record.dispatch_inplace, _EagerExecutor())
+globals().update({d.name: d for d in _dtypes.ALL})
+globals().update(_dtypes.ALIASES)
+globals().update(_FUNCTIONS[""])

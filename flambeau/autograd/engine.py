@@ -1,0 +1,272 @@
+"""The backward pass: an iterative walk of the recorded graph, latest operation first.
+
+A node runs when every recorded use of its outputs has delivered its cotangent. Cotangents of one
+output are summed; the second sum of an output writes in place, because the first made a fresh
+tensor. Nothing recurses, so graphs may be as deep as memory allows.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from typing import Any, Sequence
+
+from flambeau.autograd import anomaly
+from flambeau.autograd.hooks import post_accumulate, run_leaf_hooks, run_node_hooks, \
+    run_tensor_hooks
+from flambeau.autograd.node import Node, gradient_edge
+from flambeau.core.context import state
+from flambeau.core.dtype import COMPLEX
+from flambeau.core.errors import AutogradError, complaint
+from flambeau.ops import pointwise
+from flambeau.ops.casts import convert, copy
+from flambeau.ops.reductions import sum as sum_primitive
+from flambeau.core.spec import Spec
+from flambeau.tensor.tensor import Tensor, alias
+
+
+class Run:
+    """One backward pass.
+
+    buffers  node -> cotangents of its outputs so far
+    owned    (node, output) whose buffer this run made and may write to
+    wanted   what `autograd.grad` asked for: edge -> positions; None when accumulating into leaves
+    """
+
+    def __init__(self, wanted: dict | None, keep_graph: bool, create_graph: bool):
+        self.buffers: dict[Node, list] = {}
+        self.owned: set[tuple[int, int]] = set()
+        self.pending: dict[Node, int] = {}
+        self.ready: list[tuple[int, int, Node]] = []
+        self.wanted = wanted
+        self.found: dict[tuple[int, int], Tensor] = {}
+        self.relevant: set[Node] | None = None
+        self.keep_graph, self.create_graph = keep_graph, create_graph
+
+    def start(self, edges: Sequence, cts: Sequence[Tensor]) -> None:
+        roots = [e[0] for e in edges if e is not None and e[1] >= 0]
+        self.count_uses(roots)
+        if self.wanted is not None:
+            self.relevant = relevant_nodes(roots, self.wanted)
+        for edge, ct in zip(edges, cts):
+            self.deliver(edge, ct)
+        for node in dict.fromkeys(roots):
+            if self.pending[node] == 0:
+                self.push(node)
+
+    def count_uses(self, roots: list[Node]) -> None:
+        """How many edges lead to each node that the roots reach."""
+        pending = self.pending
+        for root in roots:
+            pending.setdefault(root, 0)
+        stack = list(dict.fromkeys(roots))
+        seen = set(stack)
+        while stack:
+            for edge in stack.pop().edges:
+                if edge is None or edge[1] < 0:
+                    continue
+                node = edge[0]
+                pending[node] = pending.get(node, 0) + 1
+                if node not in seen:
+                    seen.add(node)
+                    stack.append(node)
+
+    def push(self, node: Node) -> None:
+        heapq.heappush(self.ready, (-node.sequence, id(node), node))
+
+    def go(self) -> None:
+        while self.ready:
+            node = heapq.heappop(self.ready)[2]
+            cts = self.buffers.pop(node, None)
+            if self.relevant is not None and node not in self.relevant:
+                cts = None
+            grads = self.step(node, cts) if cts is not None else ()
+            for i, edge in enumerate(node.edges):
+                if edge is None:
+                    continue
+                if i < len(grads) and grads[i] is not None:
+                    self.deliver(edge, grads[i])
+                if edge[1] >= 0:
+                    self.pending[edge[0]] -= 1
+                    if self.pending[edge[0]] == 0:
+                        self.push(edge[0])
+            grads = None
+
+    def step(self, node: Node, cts: list) -> list:
+        """Cotangents of the node's operands, in the operands' shapes and dtypes."""
+        if node.tensor_hooks is not None:
+            cts = run_tensor_hooks(node, cts)
+        if self.wanted is not None:
+            for number, ct in enumerate(cts):
+                if (id(node), number) in self.wanted and ct is not None:
+                    self.found[id(node), number] = ct
+            if self.relevant is not None and not self.continues(node):
+                return []
+        if node.hooks is not None:
+            cts = run_node_hooks(node, "pre", cts)
+        grads = node.gradients(cts)
+        specs = getattr(node, "in_specs", None)
+        if specs is not None:
+            grads = [None if g is None or e is None else fitted(g, s)
+                     for g, s, e in zip(grads, specs, node.edges)]
+        if node.hooks is not None:
+            grads = run_node_hooks(node, "post", list(grads), cts)
+        if anomaly.enabled:
+            anomaly.check_backward(node, grads)
+        if not self.keep_graph:
+            node.release()
+        return grads
+
+    def continues(self, node: Node) -> bool:
+        """Does anything that was asked for lie beyond this node?"""
+        return any(e is not None and ((e[1] >= 0 and e[0] in self.relevant)
+                                      or (id(e[0]), e[1]) in self.wanted) for e in node.edges)
+
+    def deliver(self, edge, ct: Tensor) -> None:
+        node, number = edge
+        if number < 0:
+            self.deliver_leaf(node, ct)
+            return
+        if self.relevant is not None and node not in self.relevant:
+            return
+        buffer = self.buffers.get(node)
+        if buffer is None:
+            buffer = self.buffers[node] = [None] * len(node.out_specs)
+        before = buffer[number]
+        if before is None:
+            buffer[number] = ct
+            return
+        key = (id(node), number)
+        if key in self.owned and not self.create_graph:
+            buffer[number] = pointwise.add.inplace(before, before, ct)
+        else:
+            buffer[number] = pointwise.add(before, ct)
+            self.owned.add(key)
+
+    def deliver_leaf(self, leaf: Tensor, ct: Tensor) -> None:
+        if leaf._extra is not None:
+            ct = run_leaf_hooks(leaf, ct)
+            if ct is None:
+                return
+        key = (id(leaf), -1)
+        if self.wanted is not None:
+            if key in self.wanted:
+                before = self.found.get(key)
+                self.found[key] = ct if before is None else pointwise.add(before, ct)
+            return
+        accumulate(leaf, ct, self.create_graph)
+        if leaf._extra is not None:
+            post_accumulate(leaf)
+
+
+def relevant_nodes(roots: list[Node], wanted: dict) -> set[Node]:
+    """Nodes on a path from a root to something wanted."""
+    order, seen, stack = [], set(), [(r, iter(r.edges)) for r in dict.fromkeys(roots)]
+    seen.update(r for r, _ in stack)
+    while stack:
+        node, edges = stack[-1]
+        for edge in edges:
+            if edge is not None and edge[1] >= 0 and edge[0] not in seen:
+                seen.add(edge[0])
+                stack.append((edge[0], iter(edge[0].edges)))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+    relevant: set[Node] = set()
+    for node in order:  # operands before users
+        if any((id(node), n) in wanted for n in range(len(node.out_specs))) or any(
+                e is not None and ((e[1] >= 0 and e[0] in relevant) or (id(e[0]), e[1]) in wanted)
+                for e in node.edges):
+            relevant.add(node)
+    return relevant
+
+
+def fitted(ct: Tensor, s: Spec) -> Tensor:
+    """A cotangent reduced to an operand's shape and dtype: broadcasting and casts undone."""
+    have = ct._spec
+    if have.shape != s.shape:
+        ct = summed_to(ct, s.shape)
+    if have.dtype is not s.dtype:
+        if have.dtype.category == COMPLEX and s.dtype.category != COMPLEX:
+            ct = ct.real
+        if ct._spec.dtype is not s.dtype:
+            ct = convert(ct, dtype=s.dtype)
+    return ct
+
+
+def summed_to(ct: Tensor, shape: tuple) -> Tensor:
+    lead = ct._spec.ndim - len(shape)
+    dims = tuple(d for d, n in enumerate(ct._spec.shape)
+                 if d < lead or (shape[d - lead] == 1 and n != 1))
+    if dims:
+        ct = sum_primitive(ct, dim=dims, keepdim=True, dtype=ct._spec.dtype)
+    return ct.reshape(tuple(shape)) if lead else ct
+
+
+def accumulate(leaf: Tensor, ct: Tensor, create_graph: bool) -> None:
+    """leaf.grad += ct. A cotangent that nobody else holds becomes the gradient itself."""
+    before = leaf._grad
+    if before is None:
+        leaf._grad = first_gradient(leaf, ct, create_graph)
+    elif create_graph:
+        leaf._grad = pointwise.add(before, ct)
+    else:
+        pointwise.add.inplace(before, before, ct)
+
+
+# References to a cotangent that only the engine's own frames hold: measured once at import.
+def _sole_references() -> int:
+    def deliver(ct):
+        return deliver_leaf(ct)
+
+    def deliver_leaf(ct):
+        return accumulate_probe(ct)
+
+    def accumulate_probe(ct):
+        return first_probe(ct)
+
+    def first_probe(ct):
+        return sys.getrefcount(ct)
+
+    grads = [object()]
+    return deliver(grads[0])
+
+
+SOLE = _sole_references()
+
+
+def first_gradient(leaf: Tensor, ct: Tensor, create_graph: bool) -> Tensor:
+    if create_graph:
+        return ct
+    alone = sys.getrefcount(ct) <= SOLE and ct._storage is None and type(ct) is Tensor
+    if alone and ct._spec.strides == leaf._spec.strides:
+        ct._node, ct._requires_grad = None, False
+        return ct
+    layout = leaf._spec.preserved().strides
+    return copy(alias(ct), strides=layout)
+
+
+def run_backward(tensors: Sequence[Tensor], cts: Sequence[Tensor], keep_graph: bool,
+                 create_graph: bool, wanted: Sequence[Any] | None = None) -> Run:
+    """Propagate `cts` from `tensors`; `wanted` are edges whose cotangents to return instead."""
+    edges = []
+    for t in tensors:
+        edge = gradient_edge(t)
+        if edge is None:
+            raise AutogradError(complaint(
+                "backward", "element 0 of tensors does not require grad and does not have a grad_fn",
+                dict(shape=list(t.shape)), "Set requires_grad=True on an input, and make sure that "
+                "no_grad() or detach() does not cut the graph."))
+        edges.append(edge)
+    targets = None if wanted is None else {(id(e[0]), e[1]): None for e in wanted if e is not None}
+    run = Run(targets, keep_graph, create_graph)
+    before = state.grad_enabled
+    state.grad_enabled = create_graph
+    try:
+        run.start(edges, cts)
+        cts = None
+        run.go()
+    finally:
+        state.grad_enabled = before
+    return run

@@ -1,0 +1,215 @@
+"""`Node`: one recorded operation, with what its gradient rule needs and nothing else.
+
+An edge is `(node, output number)`, or `(leaf tensor, -1)` where the gradient is accumulated, or
+None where no gradient flows. Which operands are saved follows from the parameter names of the
+primitive's rules (see `flambeau.ops.registry`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable
+
+from flambeau.autograd import anomaly
+from flambeau.autograd.saved import restore, save, save_output
+from flambeau.autograd.views import refreshed
+from flambeau.core.errors import AutogradError, complaint
+from flambeau.core.spec import Spec
+from flambeau.ops.registry import Primitive
+from flambeau.tensor.tensor import Tensor
+
+_sequence = itertools.count()
+
+
+class Node:
+    """What `grad_fn` shows: an operation of the recorded graph.
+
+    edges      one per operand
+    out_specs  one per output
+    sequence   order of recording; the engine runs the latest first
+    """
+
+    __slots__ = ("edges", "out_specs", "sequence", "hooks", "tensor_hooks", "metadata",
+                 "traceback", "__weakref__")
+
+    def __init__(self, edges: list, out_specs: tuple):
+        self.edges, self.out_specs = edges, out_specs
+        self.sequence = next(_sequence)
+        self.hooks = None  # see flambeau.autograd.hooks
+        self.tensor_hooks = None
+        if anomaly.enabled:
+            self.traceback = anomaly.user_traceback()
+
+    @property
+    def next_functions(self) -> tuple:
+        from flambeau.autograd.hooks import accumulator
+
+        return tuple((None, 0) if e is None else (accumulator(e[0]), 0) if e[1] < 0 else e
+                     for e in self.edges)
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def gradients(self, cts: list) -> tuple:
+        """Cotangents of the operands from those of the outputs (None where zero)."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Drop what was saved; a second backward then says so."""
+
+    def register_hook(self, hook: Callable):
+        from flambeau.autograd.hooks import add_node_hook
+
+        return add_node_hook(self, "post", hook)
+
+    def register_prehook(self, hook: Callable):
+        from flambeau.autograd.hooks import add_node_hook
+
+        return add_node_hook(self, "pre", hook)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class PrimitiveNode(Node):
+    """A recorded primitive. `saved` is None once released."""
+
+    __slots__ = ("primitive", "params", "in_specs", "saved", "rule")
+
+    def name(self) -> str:
+        words = self.primitive.name.split("_")
+        return "".join(w[:1].upper() + w[1:] for w in words) + "Backward0"
+
+    def gradients(self, cts: list) -> tuple:
+        if self.saved is None:
+            raise AutogradError(complaint(
+                "backward", "the saved values of this graph have been freed by an earlier backward",
+                dict(node=self.name()), "Pass retain_graph=True to the earlier call."))
+        return self.rule.apply(self, cts)
+
+    def release(self) -> None:
+        if self.rule.saves:
+            self.saved = None
+
+
+class GradientRule:
+    """How one primitive differentiates for one pattern of operands that need it.
+
+    saves   ("in", i) or ("out", i) values that the rules name
+    calls   (operand, rule function, argument getters)
+    """
+
+    __slots__ = ("saves", "calls", "joint", "needs")
+
+    def __init__(self, primitive: Primitive, needs: tuple[bool, ...], several: bool):
+        self.needs = needs
+        self.saves: list[tuple[str, int]] = []
+        rules = primitive.vjp
+        self.joint = callable(rules)
+        if self.joint:
+            self.calls = [(None, rules, self._getters(primitive, rules, len(needs)))]
+            return
+        self.calls = []
+        for i, needed in enumerate(needs):
+            name = primitive.operands[min(i, len(primitive.operands) - 1)]
+            rule = rules.get(name)
+            if needed and rule is not None:
+                self.calls.append((i, rule, self._getters(primitive, rule, len(needs))))
+
+    def _getters(self, primitive: Primitive, rule: Callable, count: int) -> list[Callable]:
+        code = rule.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return [self._getter(primitive, name, count) for name in names]
+
+    def _getter(self, primitive: Primitive, name: str, count: int) -> Callable:
+        operands = primitive.operands
+        if name == "ct":
+            return lambda node, cts, saved: cts[0]
+        if name == "cts":
+            return lambda node, cts, saved: cts
+        if name == "needs":
+            return lambda node, cts, saved: node.rule.needs
+        if name.startswith("out") and (name == "out" or name[3:].isdigit()):
+            slot = self._slot("out", int(name[3:] or 0))
+            return lambda node, cts, saved: restore(saved[slot], node)
+        if name in operands:
+            i = operands.index(name)
+            if primitive.variadic and i == len(operands) - 1:
+                slots = [self._slot("in", k) for k in range(i, count)]
+                return lambda node, cts, saved: [restore(saved[s], node) for s in slots]
+            slot = self._slot("in", i)
+            return lambda node, cts, saved: restore(saved[slot], node)
+        if name[:1] == "_" and name[1:] in operands:
+            i = operands.index(name[1:])
+            if primitive.variadic and i == len(operands) - 1:
+                return lambda node, cts, saved: node.in_specs[i:]
+            return lambda node, cts, saved: node.in_specs[i]
+        return lambda node, cts, saved: node.params[name]
+
+    def _slot(self, kind: str, i: int) -> int:
+        if (kind, i) not in self.saves:
+            self.saves.append((kind, i))
+        return self.saves.index((kind, i))
+
+    def apply(self, node: PrimitiveNode, cts: list) -> tuple:
+        saved = node.saved
+        if self.joint:
+            _, rule, getters = self.calls[0]
+            return rule(*[g(node, cts, saved) for g in getters])
+        result: list[Any] = [None] * len(self.needs)
+        for i, rule, getters in self.calls:
+            result[i] = rule(*[g(node, cts, saved) for g in getters])
+        return tuple(result)
+
+
+def gradient_rule(primitive: Primitive, needs: tuple[bool, ...], several: bool) -> GradientRule:
+    key = (needs, several)
+    found = primitive.gradient_plans.get(key)
+    if found is None:
+        found = primitive.gradient_plans[key] = GradientRule(primitive, needs, several)
+    return found
+
+
+def begin_node(primitive: Primitive, args: tuple, params: dict, several: bool) -> PrimitiveNode:
+    """The node of an application, made before its result exists: edges and saved operands."""
+    edges, specs, needs = [], [], []
+    for a in args:
+        if isinstance(a, Tensor):
+            specs.append(a._spec)
+            edge = gradient_edge(a)
+            needs.append(edge is not None)
+            edges.append(edge)
+        else:
+            specs.append(None)
+            edges.append(None)
+            needs.append(False)
+    node = PrimitiveNode(edges, ())
+    node.primitive, node.params, node.in_specs = primitive, params, specs
+    rule = node.rule = gradient_rule(primitive, tuple(needs), several)
+    node.saved = [save(args[i]) if kind == "in" else None for kind, i in rule.saves]
+    return node
+
+
+def finish_node(node: PrimitiveNode, outs: tuple[Tensor, ...]) -> None:
+    """Save the outputs that rules name and note their specs."""
+    node.out_specs = tuple(o._spec for o in outs)
+    for slot, (kind, i) in enumerate(node.rule.saves):
+        if kind == "out":
+            node.saved[slot] = save_output(outs[i], node, i)
+
+
+def gradient_edge(t: Tensor):
+    """Where the gradient of `t` goes."""
+    if t._base is not None:
+        refreshed(t)
+    node = t._node
+    if node is not None:
+        return (node, t._output_nr)
+    return (t, -1) if t._requires_grad else None
+
+
+def differentiable_specs(specs: tuple[Spec, ...]) -> list[bool]:
+    return [s.dtype.is_floating_point or s.dtype.is_complex for s in specs]

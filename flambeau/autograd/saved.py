@@ -1,0 +1,121 @@
+"""Values kept for the backward pass, checked against in-place writes when they are used."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from flambeau.core.context import state
+from flambeau.core.errors import AutogradError, complaint
+from flambeau.tensor.tensor import Tensor, alias, storage_of
+
+_pack_hooks: list[tuple[Callable, Callable]] = []
+
+
+class SavedInput:
+    """An operand and the version that its memory had."""
+
+    __slots__ = ("tensor", "array", "version")
+
+    def __init__(self, tensor: Tensor):
+        self.tensor, self.array = tensor, tensor._array
+        self.version = 0 if tensor._storage is None else tensor._storage.version
+
+
+class SavedOutput:
+    """An output, held by its memory alone so that node and output form no cycle."""
+
+    __slots__ = ("plain", "version", "number")
+
+    def __init__(self, out: Tensor, number: int):
+        self.plain, self.number = alias(out), number
+        self.version = storage_of(out).version
+
+
+class Packed:
+    """What a user's `saved_tensors_hooks` made of a value."""
+
+    __slots__ = ("value", "unpack", "edge")
+
+    def __init__(self, tensor: Tensor, pack: Callable, unpack: Callable):
+        enabled = state.grad_enabled
+        state.grad_enabled = False
+        try:
+            self.value, self.unpack = pack(alias(tensor)), unpack
+        finally:
+            state.grad_enabled = enabled
+        self.edge = (tensor._node, tensor._output_nr, tensor._requires_grad)
+
+
+def save(value: Any):
+    if not isinstance(value, Tensor):
+        return value
+    if _pack_hooks:
+        return Packed(value, *_pack_hooks[-1])
+    return SavedInput(value)
+
+
+def save_output(out: Tensor, node, number: int):
+    if _pack_hooks:
+        packed = Packed(out, *_pack_hooks[-1])
+        packed.edge = number
+        return packed
+    return SavedOutput(out, number)
+
+
+def restore(saved: Any, node):
+    """The tensor that was saved, with its history."""
+    kind = type(saved)
+    if kind is SavedInput:
+        t = saved.tensor
+        check_version(t, saved.version, node)
+        if t._array is not saved.array:
+            t = _with_array(t, saved.array)
+        return t
+    if kind is SavedOutput:
+        check_version(saved.plain, saved.version, node)
+        return _attached(alias(saved.plain), node, saved.number)
+    if kind is Packed:
+        t = saved.unpack(saved.value)
+        if isinstance(saved.edge, int):
+            return _attached(alias(t), node, saved.edge)
+        t = alias(t)
+        t._node, t._output_nr, t._requires_grad = saved.edge
+        return t
+    return saved
+
+
+def _attached(t: Tensor, node, number: int) -> Tensor:
+    t._node, t._output_nr, t._requires_grad = node, number, True
+    return t
+
+
+def _with_array(t: Tensor, array) -> Tensor:
+    """`t.data` was replaced after saving: the old memory, under the same history."""
+    from flambeau.tensor.tensor import from_array
+
+    old = from_array(array)
+    old._node, old._output_nr, old._requires_grad = t._node, t._output_nr, t._requires_grad
+    return old
+
+
+def check_version(t: Tensor, version: int, node) -> None:
+    now = 0 if t._storage is None else t._storage.version
+    if now != version:
+        raise AutogradError(complaint(
+            "backward", "one of the variables needed for gradient computation has been modified "
+            "by an inplace operation", dict(
+                node=node.name(), shape=list(t.shape), version=now, expected_version=version),
+            "Use the out-of-place form of that operation, or clone the tensor before writing."))
+
+
+class saved_tensors_hooks:  # noqa: N801  PyTorch's name
+    """Within the block, `pack` sees every saved tensor and `unpack` gets pack's result back."""
+
+    def __init__(self, pack_hook: Callable, unpack_hook: Callable):
+        self.hooks = (pack_hook, unpack_hook)
+
+    def __enter__(self) -> None:
+        _pack_hooks.append(self.hooks)
+
+    def __exit__(self, *exc) -> None:
+        _pack_hooks.pop()

@@ -1,0 +1,1 @@
+"""What every other layer may use: dtypes, devices, specs, errors, contexts, pytrees."""

@@ -1,0 +1,71 @@
+"""The eager executor: per signature, a ready closure that allocates the result and computes it.
+
+A signature is the specs of the operands (types for Python numbers) and the parameters. The first
+call with a signature runs the op's `meta`, which raises the op's errors; later calls find the
+plan by one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from flambeau.core.spec import WEAK, Spec
+from flambeau.eager import plans
+from flambeau.tensor.tensor import Tensor
+
+LIMIT = 20_000  # plans kept per op
+
+
+def signature(args: tuple, params: dict) -> tuple:
+    key = [a._spec if isinstance(a, Tensor) else a.__class__ for a in args]
+    if params:
+        key += params.values()
+    return tuple(key)
+
+
+def specs_of(args: tuple) -> list[Spec | None]:
+    """The spec of each operand; None stays None."""
+    return [a._spec if isinstance(a, Tensor) else None if a is None else weak_spec(a)
+            for a in args]
+
+
+def weak_spec(number) -> Spec:
+    found = WEAK.get(type(number))
+    if found is None:  # numpy scalars and other subclasses of Python's numbers
+        for kind in (bool, int, float, complex):
+            if isinstance(number, kind):
+                return WEAK[kind]
+        raise TypeError(f"a tensor or a number is needed; got {type(number).__name__}.")
+    return found
+
+
+class EagerExecutor:
+    """Computes primitives on the spot."""
+
+    def execute(self, primitive, args: tuple, params: dict) -> Any:
+        key = [a._spec if isinstance(a, Tensor) else a.__class__ for a in args]
+        if params:
+            key += params.values()
+        key = tuple(key)
+        plan = primitive.plans.get(key)
+        if plan is None:
+            plan = self.plan(primitive, key, args, params)
+        return plan(*args)
+
+    def execute_inplace(self, primitive, target: Tensor, args: tuple, params: dict) -> None:
+        key = ("inplace", target._spec, signature(args, params))
+        plan = primitive.plans.get(key)
+        if plan is None:
+            plan = remember(primitive, key, plans.inplace_plan(
+                primitive, target._spec, specs_of(args), params))
+        plan(target, *args)
+
+    def plan(self, primitive, key: tuple, args: tuple, params: dict) -> Callable:
+        return remember(primitive, key, plans.plan(primitive, specs_of(args), params))
+
+
+def remember(primitive, key: tuple, plan: Callable) -> Callable:
+    if len(primitive.plans) >= LIMIT:
+        primitive.plans.clear()
+    primitive.plans[key] = plan
+    return plan

@@ -1,0 +1,47 @@
+"""Tensors from nothing: constants and ranges. Parameters are plain values, so results can be
+traced like any other op."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.device import CPU
+from flambeau.core.spec import Spec, spec
+from flambeau.ops.registry import primitive
+
+
+def full_meta(*, shape, value, dtype, device=CPU, strides=None) -> Spec:
+    return spec(dtype, shape, strides, device)
+
+
+def full_ref(*, shape, value, dtype, device=CPU, strides=None):
+    return np.full(shape, value, dtype.numpy)
+
+
+def full_samples(rng):
+    for shape, value, dtype in [((2, 3), 1.5, dtypes.float64), ((), 7, dtypes.int64),
+                                ((0,), True, dtypes.bool)]:
+        yield (), dict(shape=shape, value=value, dtype=dtype)
+
+
+full = primitive("full", meta=full_meta, ref=full_ref, samples=full_samples, exact=True)
+
+
+def arange_meta(*, start, step, count, dtype, device=CPU) -> Spec:
+    return spec(dtype, (count,), None, device)
+
+
+def arange_ref(*, start, step, count, dtype, device=CPU):
+    """start + i * step, computed in the widest type of the category."""
+    wide = np.int64 if dtype.category <= dtypes.INTEGER else np.float64
+    return (start + np.arange(count, dtype=wide) * step).astype(dtype.numpy)
+
+
+def arange_samples(rng):
+    for start, step, count, dtype in [(0, 1, 5, dtypes.int64), (1.0, 0.5, 4, dtypes.float64),
+                                      (3, -1, 0, dtypes.int32)]:
+        yield (), dict(start=start, step=step, count=count, dtype=dtype)
+
+
+arange = primitive("arange", meta=arange_meta, ref=arange_ref, samples=arange_samples, exact=True)

@@ -1,0 +1,108 @@
+"""To and from NumPy and Python values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.device import of as device_of
+from flambeau.core.errors import ArgumentError, AutogradError, OpError, ValueRangeError, complaint
+from flambeau.core.spec import spec
+from flambeau.tensor.public import public
+from flambeau.tensor.tensor import Tensor, alias, from_array, make
+
+
+@public(method=False, out=False)
+def from_numpy(ndarray):
+    """A tensor on the array's own memory: writes are seen on both sides."""
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentError(complaint("from_numpy", "expected np.ndarray",
+                                      dict(got=type(ndarray).__name__)))
+    return from_array(ndarray)
+
+
+@public(function=False, out=False)
+def numpy(self, *, force=False):
+    """An ndarray on the tensor's memory."""
+    if force:
+        return alias(self)._array
+    if self._requires_grad:
+        raise AutogradError(complaint(
+            "numpy", "Can't call numpy() on Tensor that requires grad", None,
+            "Use tensor.detach().numpy() instead."))
+    if self._array is None:
+        raise ArgumentError(complaint("numpy", "the tensor must have memory on the CPU",
+                                      dict(device=self.device)))
+    if self.dtype is dtypes.bfloat16 or self.dtype.itemsize == 1 and self.dtype.is_floating_point:
+        raise ArgumentError(complaint("numpy", "NumPy has no such dtype", dict(dtype=self.dtype),
+                                      "Convert with .float() first."))
+    return alias(self)._array.view()
+
+
+@public(function=False, out=False)
+def item(self):
+    """The only element as a Python number."""
+    if self._spec.numel != 1:
+        raise OpError(complaint("item", "a Tensor with exactly one element is needed to convert "
+                                "to Scalar", dict(numel=self._spec.numel)))
+    if self._array is None:
+        raise OpError(complaint("item", "the tensor must have memory", dict(device=self.device)))
+    value = self._array.item()
+    return float(value) if self.dtype.is_floating_point else value
+
+
+@public(function=False, out=False)
+def tolist(self):
+    """Nested lists of Python numbers; a number for a zero-dimensional tensor."""
+    array = self._array
+    if self.dtype.is_floating_point and self.dtype._numpy is None or array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    return array.tolist()
+
+
+@public(method=False, out=False)
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new tensor with a copy of `data`: numbers, nested sequences, arrays or tensors."""
+    where = device_of(device)
+    array = array_of(data, dtype)
+    kind = dtypes.from_numpy_dtype(array.dtype) if dtype is None else dtype
+    of = spec(kind, array.shape, None, where)
+    if where.type == "meta":
+        t = make(None, of)
+    else:
+        t = make(np.array(array, dtype=kind.numpy, order="C"), of)
+    if requires_grad:
+        t.requires_grad_()
+    return t
+
+
+def array_of(data, dtype) -> np.ndarray:
+    """An ndarray with PyTorch's default dtypes: Python floats are of the default dtype."""
+    if isinstance(data, Tensor):
+        return data.detach()._array
+    if isinstance(data, (np.ndarray, np.generic)):
+        return np.asarray(data)
+    return nested_array(data, dtype)
+
+
+def nested_array(data, dtype) -> np.ndarray:
+    if isinstance(data, (list, tuple)) and data and any(isinstance(x, Tensor) for x in data):
+        data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
+    try:
+        array = np.array(data)
+    except ValueError:
+        raise ValueRangeError(complaint(
+            "tensor", "nested sequences must be of equal lengths", None,
+            "Pad the rows, or keep a list of tensors.")) from None
+    if array.dtype.kind in "OUSM":
+        if array.dtype.kind == "O" and dtype is not None:
+            return np.array(data, dtype=dtype.numpy)
+        raise ArgumentError(complaint("tensor", "data must be numbers",
+                                      dict(data=type(data).__name__)))
+    if array.size == 0 and dtype is None or array.dtype.kind == "f":
+        return array.astype(dtypes.default_dtype().numpy)
+    if array.dtype.kind == "c":
+        return array.astype(dtypes.default_dtype().to_complex().numpy)
+    return array
+
+
