@@ -13,8 +13,10 @@ from typing import Any, Callable
 from flambeau.autograd import anomaly
 from flambeau.autograd.saved import restore, save, save_output
 from flambeau.autograd.views import refreshed
+from flambeau.core.context import state
 from flambeau.core.errors import AutogradError, complaint
 from flambeau.core.spec import Spec
+from flambeau.ops.casts import copy
 from flambeau.ops.registry import Primitive
 from flambeau.tensor.tensor import Tensor
 
@@ -173,8 +175,12 @@ def gradient_rule(primitive: Primitive, needs: tuple[bool, ...], several: bool) 
     return found
 
 
-def begin_node(primitive: Primitive, args: tuple, params: dict, several: bool) -> PrimitiveNode:
-    """The node of an application, made before its result exists: edges and saved operands."""
+def begin_node(primitive: Primitive, args: tuple, params: dict, several: bool,
+               overwritten: Tensor | None = None) -> PrimitiveNode:
+    """The node of an application, made before its result exists: edges and saved operands.
+
+    An operand that the application is about to overwrite is saved as a copy.
+    """
     edges, specs, needs = [], [], []
     for a in args:
         if isinstance(a, Tensor):
@@ -189,8 +195,17 @@ def begin_node(primitive: Primitive, args: tuple, params: dict, several: bool) -
     node = PrimitiveNode(edges, ())
     node.primitive, node.params, node.in_specs = primitive, params, specs
     rule = node.rule = gradient_rule(primitive, tuple(needs), several)
-    node.saved = [save(args[i]) if kind == "in" else None for kind, i in rule.saves]
+    node.saved = [None if kind == "out" else
+                  save(args[i] if args[i] is not overwritten else old_value(overwritten))
+                  for kind, i in rule.saves]
     return node
+
+
+def old_value(t: Tensor) -> Tensor:
+    """A copy of `t` with the history that `t` has now."""
+    old = state.executor.execute(copy, (t,), {})
+    old._node, old._output_nr, old._requires_grad = t._node, t._output_nr, t._requires_grad
+    return old
 
 
 def finish_node(node: PrimitiveNode, outs: tuple[Tensor, ...]) -> None:

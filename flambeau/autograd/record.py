@@ -45,7 +45,7 @@ def dispatch_inplace(primitive, target: Tensor, args: tuple, params: dict) -> Te
     check_writable(primitive.name, target, tracked)
     node = None
     if tracked and primitive.vjp is not None:
-        node = begin_node(primitive, args, params, False)
+        node = begin_node(primitive, args, params, False, overwritten=target)
     state.executor.execute_inplace(primitive, target, args, params)
     bump(target)
     if node is not None and any(node.rule.needs) and target._spec.dtype.category >= FLOAT:

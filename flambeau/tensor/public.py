@@ -80,11 +80,26 @@ def _inplace(name: str, f: Callable) -> Callable:
             result = handle(call, (self, *args), kwargs)
             if result is not NotImplemented:
                 return result
-        return assign(name + "_", self, f(self, *args, **kwargs))
+        return assign(name + "_", self, f(snapshot(self, args), *args, **kwargs))
 
     call.__name__ = call.__qualname__ = name + "_"
     call.__doc__ = f"In-place form of `{name}`."
     return call
+
+
+def snapshot(t: Tensor, others: tuple) -> Tensor:
+    """`t`, or where gradients are recorded a copy with its history, which may be saved while
+    `t` is overwritten."""
+    if not state.grad_enabled or not (t.requires_grad or any(
+            isinstance(x, Tensor) and x.requires_grad for x in others)):
+        return t
+    state.grad_enabled = False
+    try:
+        old = copy(t)
+    finally:
+        state.grad_enabled = True
+    old._node, old._output_nr, old._requires_grad = t._node, t._output_nr, t._requires_grad
+    return old
 
 
 def assign(op: str, target: Tensor, result: Tensor) -> Tensor:

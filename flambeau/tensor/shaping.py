@@ -20,7 +20,7 @@ def sizes_of(op: str, sizes: tuple) -> tuple[int, ...]:
 
 def reshape_sizes(self: Tensor, *shape) -> Tensor:
     """Method form, which also takes the sizes one by one."""
-    return reshape(self, shape)
+    return reshape(self, shape[0] if len(shape) == 1 else shape)
 
 
 @public(method=False, out=False)
