@@ -34,7 +34,9 @@ def integers(
 
     def draw(n: int) -> np.ndarray:
         words = engine.wide_words(n) if span >= NARROW else engine.words(n)
-        offsets = words if span == 1 << 64 else remainder(words, span)
+        if span == 1 << 64:  # all of int64: PyTorch takes the words as they are
+            return words.view(np.int64)
+        offsets = remainder(words, span)
         offsets = offsets.astype(np.uint64, copy=False)
         offsets += np.uint64(low % (1 << 64))
         return offsets if dtype == np.uint64 else stored(offsets.view(np.int64), dtype)

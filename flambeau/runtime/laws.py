@@ -128,11 +128,16 @@ def dropout_mask(engine: Engine, shape: Shape, dtype=F32, p: float = 0.5) -> np.
                      lambda n: successes(engine, n, 1 - p).astype(dtype) * kept)
 
 
-def rrelu_slopes(engine: Engine, x: np.ndarray, low: float = 1 / 8, high: float = 1 / 3):
-    """A slope uniform in [low, high] where x <= 0, drawn in x's row-major order; 1 elsewhere."""
-    low, high = float(F32.type(low)), float(F32.type(high))
+def rrelu_slopes(
+    engine: Engine, x: np.ndarray, low: float = 1 / 8, high: float = 1 / 3
+) -> np.ndarray:
+    """A slope uniform in [low, high) where x <= 0, drawn in x's row-major order; 1 elsewhere.
+
+    Slopes for 16-bit x are float32: the product with x is what gets rounded to x's type.
+    """
+    kind = working(x.dtype)
+    low, high = float(kind.type(low)), float(kind.type(high))
     falling = x <= 0
-    slopes = np.ones(x.shape, x.dtype)
-    u = engine.unit53(int(np.count_nonzero(falling)))
-    slopes[falling] = stored(u * (high - low) + low, x.dtype)
+    slopes = np.ones(x.shape, kind)
+    slopes[falling] = engine.unit53(int(np.count_nonzero(falling))) * (high - low) + low
     return slopes

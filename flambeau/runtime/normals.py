@@ -34,21 +34,20 @@ Finish = Callable[[np.ndarray, Mathematics], np.ndarray]
 
 
 def normal(
-    engine: Engine, shape: Shape, dtype=F32, mean: complex = 0.0, std: float = 1.0,
+    engine: Engine, shape: Shape, dtype=F32, mean: float = 0.0, std: float = 1.0,
     contiguous: bool = True,
 ) -> np.ndarray:
     """mean + std z. `contiguous` says whether the memory that is to be filled is.
 
-    Complex types: real and imaginary part have half of the variance each.
+    Complex types: real and imaginary part have that mean, and half of the variance each.
     """
     dtype = np.dtype(dtype)
     demand(std >= 0, "normal", "std must not be negative", std=std)
     shape = dims(shape)
     if dtype.kind == "c":
         real = np.dtype(f"f{dtype.itemsize // 2}")
-        parts = normal(engine, (*shape, 2), real, 0.0, std / math.sqrt(2), contiguous)
-        numbers = parts.view(dtype).reshape(shape)
-        return numbers if mean == 0 else numbers + dtype.type(mean)
+        parts = normal(engine, (*shape, 2), real, mean, std / math.sqrt(2), contiguous)
+        return parts.view(dtype).reshape(shape)
     count = math.prod(shape)
     with engine.lock:
         if contiguous and count >= BLOCK:
@@ -71,7 +70,8 @@ def normal_around(
         numbers = stored(numbers.astype(kind) * std.astype(kind), dtype)
     else:
         numbers = normal(engine, shape, dtype, 0.0, std)
-    return stored(numbers.astype(kind) + np.asarray(mean).astype(kind), dtype)
+    shift = stored(np.asarray(mean), dtype).astype(kind)
+    return stored(numbers.astype(kind) + shift, dtype)
 
 
 def log_normal(

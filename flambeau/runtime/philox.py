@@ -20,7 +20,7 @@ HALF = np.uint64(32)
 
 def philox4x32(counters: np.ndarray, key: tuple[int, int]) -> np.ndarray:
     """Counters (..., 4) uint32 -> words (..., 4) uint32."""
-    a, b, c, d = (np.ascontiguousarray(counters[..., i]) for i in range(LANES))
+    a, b, c, d = (counters[..., i].copy() for i in range(LANES))
     for step in range(ROUNDS):
         first, second = (np.uint32((k + step * w) & 0xFFFFFFFF) for k, w in zip(key, WEYL))
         left, right = a.astype(np.uint64) * MULTIPLIERS[0], c.astype(np.uint64) * MULTIPLIERS[1]
