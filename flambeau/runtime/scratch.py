@@ -1,8 +1,9 @@
 """Working memory of native kernels: blocks that are handed from call to call and keep their pages.
 
 ``flambeau_scratch_take(bytes)`` gives a block of at least that size, aligned to 64, or null when
-memory ran out; ``flambeau_scratch_give(block)`` returns it. Eight slots hold idle blocks; they change
-hands by atomic exchange, so concurrent calls get different blocks and a forked child goes on. The
+memory ran out; ``flambeau_scratch_give(block)`` returns it. Eight slots hold idle blocks; they
+change hands by atomic exchange, so concurrent calls get different blocks and a forked child goes on.
+The
 content is whatever the last kernel left: a kernel clears what it needs cleared.
 """
 

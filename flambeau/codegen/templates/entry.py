@@ -1,0 +1,98 @@
+"""From a generated kernel to a Python callable: working memory, argument conversion, linking.
+
+A kernel is an internal function ``kernel(ptr slots)``: `slots` is an array of 8-byte cells on the
+stack that starts with the callers' pointers, followed by the address of the working memory and by
+whatever the kernel wants to share among its chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flambeau.codegen.target import Target
+from flambeau.codegen.text import Function, Module, Operand, Value
+from flambeau.runtime import builtin, jit, pool
+from flambeau.runtime import scratch as scratch
+
+LONG_NANOSECONDS = 200_000  # from here on other Python threads may run meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One generated kernel inside a module.
+
+    `shared_bytes` of working memory are common to all threads, `thread_bytes` belong to each.
+    """
+
+    name: str
+    pointers: int  # leading slots filled by the caller
+    slots: int  # cells in all, the working memory's included
+    shared_bytes: int = 0
+    thread_bytes: int = 0
+    nanoseconds: int = 0  # estimate of a call
+
+
+def slot(f: Function, slots: Value, index: int, type: str = "ptr") -> Value:
+    """The content of a cell."""
+    return f.load(type, f.gep(slots, index, "i64"), 8)
+
+
+def set_slot(f: Function, slots: Value, index: int, value: Operand) -> None:
+    typed = value if isinstance(value, Value) else Value(str(value), "i64")
+    f.store(typed, f.gep(slots, index, "i64"), 8)
+
+
+def scratch_bytes(kernel: Kernel) -> int:
+    """Working memory of a call, for as many threads as there can ever be."""
+    shared = -(-kernel.shared_bytes // 64) * 64
+    return shared + -(-kernel.thread_bytes // 64) * 64 * pool.capacity()
+
+
+def thread_memory(f: Function, kernel_memory: Value, shared: int, own: int, thread: Value) -> Value:
+    """Where a thread's own part of the working memory begins."""
+    start = -(-shared // 64) * 64
+    return f.gep(kernel_memory, f.add(f.mul(thread, -(-own // 64) * 64), start), "i8")
+
+
+def emit_entry(module: Module, kernel: Kernel, name: str) -> None:
+    """An exported ``i64 name(ptr, ...)`` around the kernel: takes and gives working memory.
+
+    It returns 1, having done nothing, when memory ran out.
+    """
+    parameters = [("ptr", f"p{i}") for i in range(kernel.pointers)]
+    f = module.function(name, parameters, "i64", exported=True)
+    slots = f.alloca("i64", kernel.slots)
+    for i, pointer in enumerate(f.arguments):
+        set_slot(f, slots, i, pointer)
+    size = scratch_bytes(kernel)
+    if not size:
+        f.call(kernel.name, "void", slots)
+        f.effect("ret i64 0")
+        return
+    memory = f.call("flambeau_scratch_take", "ptr", size)
+    with f.when(f.compare("ne", memory, Value("null", "ptr"))):
+        set_slot(f, slots, kernel.pointers, memory)
+        f.call(kernel.name, "void", slots)
+        f.call("flambeau_scratch_give", "void", memory)
+    f.ret(f.cast("zext", f.compare("eq", memory, Value("null", "ptr")), "i64"))
+
+
+def build(
+    target: Target, name: str, emit: Callable[[Module], Kernel], level: int = 2
+) -> Callable[..., None]:
+    """A callable of integer addresses for the kernel that `emit` adds to a module.
+
+    It raises MemoryError when working memory runs out.
+    """
+    module = Module(target.vector_bits)
+    kernel = emit(module)
+    emit_entry(module, kernel, f"{name}_entry")
+    module.append(builtin.DECLARATIONS)
+    long = kernel.nanoseconds >= LONG_NANOSECONDS
+    letters = "p" * kernel.pointers
+    module.append(
+        builtin.trampoline(name, f"{name}_entry", letters, release_gil=long, status=True)
+    )
+    library = jit.load(module.text(), cpu=target.cpu, features=target.features, level=level)
+    return builtin.wrap(library, name, f"{name}_entry", letters, status=True)

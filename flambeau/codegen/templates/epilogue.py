@@ -1,0 +1,96 @@
+"""What happens to an element of a product before it is stored for good.
+
+An epilogue sees a vector of results and where it belongs, and may read further operands, whose
+addresses the caller passes behind the three matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from flambeau.codegen.text import Function, Operand, Value, element_of, zero
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a vector of results goes: its row, its first column and how many lanes count."""
+
+    row: Operand
+    column: Operand
+    lanes: int
+    pointers: tuple[Value, ...]  # the epilogue's further operands
+
+
+class Epilogue(Protocol):
+    """`name` must differ between epilogues that differ; `pointers` counts the operands."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def pointers(self) -> int: ...
+
+    def apply(self, f: Function, x: Value, place: Place) -> Value: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """x -> function(f, x), for example an activation, after an optional bias along the columns."""
+
+    name: str
+    function: Callable[[Function, Value], Value] | None = None
+    bias: bool = False
+
+    @property
+    def pointers(self) -> int:
+        return int(self.bias)
+
+    def apply(self, f: Function, x: Value, place: Place) -> Value:
+        if self.bias:
+            at = f.gep(place.pointers[0], place.column, element_of(x.type))
+            x = f.fadd(x, f.load_lanes(x.type, at, place.lanes))
+        return self.function(f, x) if self.function else x
+
+
+@dataclass(frozen=True, slots=True)
+class AddMatrix:
+    """x + R[row, column], R with `stride` elements from row to row; then another epilogue."""
+
+    stride: int
+    then: Pointwise | None = None
+
+    @property
+    def name(self) -> str:
+        return f"add{self.stride}" + (self.then.name if self.then else "")
+
+    @property
+    def pointers(self) -> int:
+        return 1 + (self.then.pointers if self.then else 0)
+
+    def apply(self, f: Function, x: Value, place: Place) -> Value:
+        index = f.add(f.mul(place.row, self.stride), place.column)
+        at = f.gep(place.pointers[0], index, element_of(x.type))
+        x = f.fadd(x, f.load_lanes(x.type, at, place.lanes))
+        if not self.then:
+            return x
+        rest = Place(place.row, place.column, place.lanes, place.pointers[1:])
+        return self.then.apply(f, x, rest)
+
+
+def relu(f: Function, x: Value) -> Value:
+    """max(x, 0); NaN stays NaN."""
+    return f.select(f.compare("olt", x, zero(x.type)), zero(x.type), x)
+
+
+NAMED: dict[str, Epilogue] = {
+    "bias": Pointwise("bias", None, True),
+    "relu": Pointwise("relu", relu),
+    "bias_relu": Pointwise("bias_relu", relu, True),
+}
+
+
+def named(epilogue: Epilogue | str | None) -> Epilogue | None:
+    """An epilogue object for one of the names ``bias``, ``relu``, ``bias_relu``."""
+    return NAMED[epilogue] if isinstance(epilogue, str) else epilogue

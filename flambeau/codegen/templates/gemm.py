@@ -1,0 +1,490 @@
+"""C = alpha op(A) op(B) + beta C for shapes known when the code is made.
+
+Blocks of k (`depth`) are packed into panels and swept tile by tile: an area of tiles is one chunk of
+the thread pool; inside it a panel of B stays in the first-level cache while the area's panels of A
+come from the second. Panels are of even size, so there are no slow edges. An operand whose rows the
+micro-kernel can read in place is not packed when it is read too rarely to pay. The sum over k has one
+fixed order per shape: the result does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from flambeau.codegen.target import Target
+from flambeau.codegen.templates import microkernel, packing
+from flambeau.codegen.templates.entry import Kernel, set_slot, slot, thread_memory
+from flambeau.codegen.templates.epilogue import Place
+from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS, GemmSpec, Plan, plan
+from flambeau.codegen.templates.microkernel import Strides
+from flambeau.codegen.text import Function, Module, Operand, Value, constant, size_of, vector
+from flambeau.runtime import pool
+
+A, B, C = range(3)  # slots; then the epilogue's pointers, the memory, and the cells below
+SERIAL_FLOPS = 4_000_000  # below, the products of a batch are not cut up
+
+@dataclass(slots=True)
+class Generator:
+    """Emits one product into a module; names of its functions begin with `name`."""
+
+    module: Module
+    name: str
+    spec: GemmSpec
+    target: Target
+    plan: Plan
+    element: str = field(init=False)
+    type: str = field(init=False)
+    lanes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.element = ELEMENTS[self.spec.dtype]
+        self.lanes = self.target.lanes(self.element)
+        self.type = vector(self.lanes, self.element)
+
+    # cells of `slots`
+
+    @property
+    def pointers(self) -> int:
+        return 3 + (self.spec.epilogue.pointers if self.spec.epilogue else 0)
+
+    @property
+    def memory_slot(self) -> int:
+        return self.pointers
+
+    @property
+    def k_slot(self) -> int:
+        return self.pointers + 1
+
+    @property
+    def depth_slot(self) -> int:
+        return self.pointers + 2
+
+    # geometry
+
+    @property
+    def column_panels(self) -> int:
+        return math.ceil(self.spec.n / self.plan.columns)
+
+    @property
+    def last_columns(self) -> int:
+        return self.spec.n - (self.column_panels - 1) * self.plan.columns
+
+    @property
+    def k_blocks(self) -> int:
+        return max(1, math.ceil(self.spec.k / self.plan.depth)) if self.spec.k else 1
+
+    @property
+    def a_panel(self) -> int:
+        """Elements between packed panels of A, one vector of room included."""
+        return self._rounded(self.plan.depth * self.plan.rows[0] + self.lanes)
+
+    @property
+    def b_panel(self) -> int:
+        return self._rounded(self.plan.depth * self.plan.columns + self.lanes)
+
+    @property
+    def b_offset(self) -> int:
+        return self.a_panel * self.plan.row_panels if self.plan.pack_a else 0
+
+    @property
+    def memory_bytes(self) -> int:
+        b = self.b_panel * self.column_panels if self.plan.pack_b else 0
+        return (self.b_offset + b) * size_of(self.element)
+
+    def _rounded(self, count: int) -> int:
+        line = 64 // size_of(self.element)
+        return -(-count // line) * line
+
+    def first_row(self, f: Function, panel: Operand) -> Operand:
+        """The first row of a panel; the larger panels come first."""
+        larger, small = self.plan.rows.count(self.plan.rows[0]), self.plan.rows[-1]
+        if larger == len(self.plan.rows):
+            return f.mul(panel, self.plan.rows[0])
+        return f.add(f.mul(panel, small), f.minimum(panel, larger))
+
+    # addresses
+
+    def a_source(self, f: Function, a: Value, row: Operand, k: Operand) -> Value:
+        lda = self.spec.strides[A]
+        index = f.add(f.mul(k, lda), row) if self.spec.trans_a else f.add(f.mul(row, lda), k)
+        return f.gep(a, index, self.element)
+
+    def b_source(self, f: Function, b: Value, k: Operand, column: Operand) -> Value:
+        ldb = self.spec.strides[B]
+        index = f.add(f.mul(column, ldb), k) if self.spec.trans_b else f.add(f.mul(k, ldb), column)
+        return f.gep(b, index, self.element)
+
+    def a_packed(self, f: Function, memory: Value, panel: Operand) -> Value:
+        return f.gep(memory, f.mul(panel, self.a_panel), self.element)
+
+    def b_packed(self, f: Function, memory: Value, panel: Operand) -> Value:
+        return f.gep(memory, f.add(f.mul(panel, self.b_panel), self.b_offset), self.element)
+
+    # parts
+
+    def variants(self) -> list[tuple[int, int]]:
+        """(rows, columns) of every kind of tile."""
+        heights = dict.fromkeys(self.plan.rows)
+        widths = [self.plan.columns] if self.column_panels > 1 else []
+        widths = dict.fromkeys([*widths, self.last_columns])
+        return [(r, c) for r in heights for c in widths]
+
+    def emit_tile_kernel(self, rows: int, columns: int) -> None:
+        """``tile(slots, k, a, b, c, row, column, k0)``: one tile, one block of k from k0."""
+        parameters = [("ptr", "slots"), ("i64", "k"), ("ptr noalias readonly", "a")]
+        parameters += [("ptr noalias readonly", "b"), ("ptr noalias", "c")]
+        parameters += [("i64", "row"), ("i64", "column"), ("i64", "k0")]
+        f = self.module.function(f"{self.name}_tile_{rows}x{columns}", parameters)
+        slots, k, a, b, c, row, column, k0 = f.arguments
+        lda, ldb, ldc = self.spec.strides
+        strides = Strides(
+            a_row=1 if self.plan.pack_a or self.spec.trans_a else lda,
+            a_k=rows if self.plan.pack_a else lda if self.spec.trans_a else 1,
+            b_k=self.plan.columns if self.plan.pack_b else ldb,
+        )
+        vectors = math.ceil(columns / self.lanes)
+        known = self.spec.k if self.k_blocks == 1 else k
+        tail = columns % self.lanes
+        masked = 0 if self.plan.pack_b else tail
+        tile = microkernel.outer_product(
+            f, a, b, known, rows, vectors, self.type, strides, self.plan.unroll, masked
+        )
+        tile = self._scaled(f, tile)
+        if self.k_blocks > 1:
+            tile = self._accumulated(f, tile, c, ldc, columns, k0)
+        elif self.spec.beta:
+            tile = self._with_beta(f, tile, c, ldc, columns)
+        if self.spec.epilogue is None:
+            microkernel.store_tile(f, tile, c, ldc, columns)
+        elif self.k_blocks == 1:
+            tile = self._finished(f, tile, slots, row, column, columns)
+            microkernel.store_tile(f, tile, c, ldc, columns)
+        else:
+            last = f.compare("eq", f.add(k0, k), self.spec.k)
+            with f.either(last) as branch:
+                done = self._finished(f, tile, slots, row, column, columns)
+                microkernel.store_tile(f, done, c, ldc, columns)
+                branch.otherwise()
+                microkernel.store_tile(f, tile, c, ldc, columns)
+        f.ret()
+
+    def _scaled(self, f: Function, tile: microkernel.Tile) -> microkernel.Tile:
+        if self.spec.alpha == 1:
+            return tile
+        factor = constant(self.spec.alpha, self.type)
+        return microkernel.map_tile(tile, lambda x: f.fmul(x, factor))
+
+    def _with_beta(
+        self, f: Function, tile: microkernel.Tile, c: Value, ldc: int, columns: int
+    ) -> microkernel.Tile:
+        old = microkernel.load_tile(f, c, ldc, len(tile), columns, self.type)
+        beta = self.spec.beta
+        return [
+            [f.fadd(x, y) if beta == 1 else f.fma(y, beta, x) for x, y in zip(r, s, strict=True)]
+            for r, s in zip(tile, old, strict=True)
+        ]
+
+    def _accumulated(
+        self, f: Function, tile: microkernel.Tile, c: Value, ldc: int, columns: int, k0: Value
+    ) -> microkernel.Tile:
+        """Add what c holds: beta times it in the first block, all of it later."""
+        first = f.compare("eq", k0, 0)
+        out = []
+        counts = microkernel.lane_counts(columns, self.lanes)
+        for i, row in enumerate(tile):
+            sums = []
+            for j, (x, n) in enumerate(zip(row, counts, strict=True)):
+                at = f.gep(c, i * ldc + j * self.lanes, self.element)
+                sums.append(self._sum_with_memory(f, x, at, n, first))
+            out.append(sums)
+        return out
+
+    def _sum_with_memory(self, f: Function, x: Value, at: Value, n: int, first: Value) -> Value:
+        """x + c, where c counts as beta * c in the first block and is not read if beta is 0."""
+        if self.spec.beta:
+            one, beta = (constant(v, self.element) for v in (1, self.spec.beta))
+            factor = f.splat(f.select(first, beta, one), self.lanes)
+            return f.fma(f.load_lanes(self.type, at, n), factor, x)
+        later = f.splat(f.binary("xor", first, constant(1, "i1")), self.lanes)
+        on = f.binary("and", later, f.lane_mask(n, self.lanes)) if n < self.lanes else later
+        return f.fadd(x, f.load_masked(self.type, at, on))
+
+    def _finished(
+        self,
+        f: Function,
+        tile: microkernel.Tile,
+        slots: Value,
+        row: Value,
+        column: Value,
+        columns: int,
+    ) -> microkernel.Tile:
+        """The tile after the epilogue."""
+        epilogue = self.spec.epilogue
+        assert epilogue is not None
+        pointers = tuple(slot(f, slots, 3 + i) for i in range(epilogue.pointers))
+        counts = microkernel.lane_counts(columns, self.lanes)
+        out = []
+        for i, values in enumerate(tile):
+            places = [
+                Place(f.add(row, i), f.add(column, j * self.lanes), n, pointers)
+                for j, n in enumerate(counts)
+            ]
+            out.append([epilogue.apply(f, x, p) for x, p in zip(values, places, strict=True)])
+        return out
+
+    def emit_packers(self) -> None:
+        lda, ldb, _ = self.spec.strides
+        tail = self.spec.k % self.lanes
+        if self.plan.pack_a:
+            for rows in dict.fromkeys(self.plan.rows):
+                name = f"{self.name}_pack_a{rows}"
+                if self.spec.trans_a:
+                    packing.panel_from_columns(self.module, name, rows, rows, lda, self.type)
+                else:
+                    packing.panel_from_rows(self.module, name, rows, rows, lda, self.type, tail)
+        if self.plan.pack_b:
+            wide = self.plan.columns
+            for columns in dict.fromkeys(c for _, c in self.variants()):
+                name = f"{self.name}_pack_b{columns}"
+                if self.spec.trans_b:
+                    packing.panel_from_rows(
+                        self.module, name, columns, wide, ldb, self.type, tail
+                    )
+                else:
+                    packing.panel_from_columns(self.module, name, columns, wide, ldb, self.type)
+
+    def pack_panel_a(self, f: Function, slots: Value, panel: Operand) -> None:
+        k0, depth = slot(f, slots, self.k_slot, "i64"), slot(f, slots, self.depth_slot, "i64")
+        source = self.a_source(f, slot(f, slots, A), self.first_row(f, panel), k0)
+        target = self.a_packed(f, slot(f, slots, self.memory_slot), panel)
+        for rows in self._each_height(f, panel):
+            f.call(f"{self.name}_pack_a{rows}", "void", source, target, depth)
+
+    def pack_panel_b(self, f: Function, slots: Value, panel: Operand) -> None:
+        k0, depth = slot(f, slots, self.k_slot, "i64"), slot(f, slots, self.depth_slot, "i64")
+        source = self.b_source(f, slot(f, slots, B), k0, f.mul(panel, self.plan.columns))
+        target = self.b_packed(f, slot(f, slots, self.memory_slot), panel)
+        for columns in self._each_width(f, panel):
+            f.call(f"{self.name}_pack_b{columns}", "void", source, target, depth)
+
+    def _each_height(self, f: Function, panel: Operand) -> Iterator[int]:
+        """Branch on the panel's height; the body is emitted once for each."""
+        heights = list(dict.fromkeys(self.plan.rows))
+        if len(heights) == 1:
+            yield heights[0]
+            return
+        larger = f.compare("slt", panel, self.plan.rows.count(heights[0]))
+        with f.either(larger) as branch:
+            yield heights[0]
+            branch.otherwise()
+            yield heights[1]
+
+    def _each_width(self, f: Function, panel: Operand) -> Iterator[int]:
+        """Branch on the panel's width; the body is emitted once for each."""
+        if self.last_columns == self.plan.columns or self.column_panels == 1:
+            yield self.last_columns
+            return
+        with f.either(f.compare("ne", panel, self.column_panels - 1)) as branch:
+            yield self.plan.columns
+            branch.otherwise()
+            yield self.last_columns
+
+    def compute_area(
+        self,
+        f: Function,
+        slots: Value,
+        rows: tuple[Operand, Operand],
+        columns: tuple[Operand, Operand],
+    ) -> None:
+        """All tiles of panels rows[0]..rows[1] and columns[0]..columns[1]."""
+        a, b, c = (slot(f, slots, i) for i in (A, B, C))
+        memory = slot(f, slots, self.memory_slot) if self.memory_bytes else a
+        k0, depth = slot(f, slots, self.k_slot, "i64"), slot(f, slots, self.depth_slot, "i64")
+        with f.loop(*columns) as across:
+            column = f.mul(across.index, self.plan.columns)
+            if self.plan.pack_b:
+                panel_b = self.b_packed(f, memory, across.index)
+            else:
+                panel_b = self.b_source(f, b, k0, column)
+            with f.loop(*rows) as down:
+                row = self.first_row(f, down.index)
+                if self.plan.pack_a:
+                    panel_a = self.a_packed(f, memory, down.index)
+                else:
+                    panel_a = self.a_source(f, a, row, k0)
+                at = f.gep(c, f.add(f.mul(row, self.spec.strides[C]), column), self.element)
+                for width in self._each_width(f, across.index):
+                    for height in self._each_height(f, down.index):
+                        f.call(
+                            f"{self.name}_tile_{height}x{width}",
+                            "void",
+                            slots,
+                            depth,
+                            panel_a,
+                            panel_b,
+                            at,
+                            row,
+                            column,
+                            k0,
+                        )
+
+    def k_loop(self, f: Function, slots: Value) -> Iterator[None]:
+        """Run the body for each block of k, with the cells `k` and `depth` set."""
+        if self.k_blocks == 1:
+            set_slot(f, slots, self.k_slot, 0)
+            set_slot(f, slots, self.depth_slot, self.spec.k)
+            yield
+            return
+        with f.loop(0, self.spec.k, self.plan.depth) as loop:
+            set_slot(f, slots, self.k_slot, loop.index)
+            depth = f.minimum(f.sub(self.spec.k, loop.index), self.plan.depth)
+            set_slot(f, slots, self.depth_slot, depth)
+            yield
+
+    # whole products
+
+    def emit_serial(self) -> str:
+        """``serial(slots)``: the product on one thread."""
+        name = f"{self.name}_serial"
+        f = self.module.function(name, [("ptr", "slots")])
+        (slots,) = f.arguments
+        for _ in self.k_loop(f, slots):
+            if self.plan.pack_a:
+                with f.loop(0, self.plan.row_panels) as loop:
+                    self.pack_panel_a(f, slots, loop.index)
+            if self.plan.pack_b:
+                with f.loop(0, self.column_panels) as loop:
+                    self.pack_panel_b(f, slots, loop.index)
+            self.compute_area(f, slots, (0, self.plan.row_panels), (0, self.column_panels))
+        f.ret()
+        return name
+
+    def emit_parallel(self) -> str:
+        """``parallel(slots)``: packing and then areas of tiles as chunks of the pool."""
+        packed = self._emit_pack_chunk()
+        area = self._emit_area_chunk()
+        name = f"{self.name}_parallel"
+        f = self.module.function(name, [("ptr", "slots")])
+        (slots,) = f.arguments
+        down, across = self.plan.areas
+        work = int(self.flops / self.k_blocks / GFLOPS_GUESS)
+        panels = (self.plan.row_panels if self.plan.pack_a else 0) + (
+            self.column_panels if self.plan.pack_b else 0
+        )
+        for _ in self.k_loop(f, slots):
+            if panels:
+                bytes_moved = self.memory_bytes // max(1, pool.get_num_threads())
+                f.parallel_for(packed, slots, panels, bytes_moved // 8)
+            f.parallel_for(area, slots, down * across, work)
+        f.ret()
+        return name
+
+    @property
+    def flops(self) -> float:
+        return 2.0 * self.spec.m * self.spec.n * self.spec.k
+
+    def _emit_pack_chunk(self) -> str:
+        name = f"{self.name}_pack"
+        f = self.module.function(name, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
+        slots, i, _ = f.arguments
+        if self.plan.pack_a and self.plan.pack_b:
+            with f.either(f.compare("slt", i, self.plan.row_panels)) as branch:
+                self.pack_panel_a(f, slots, i)
+                branch.otherwise()
+                self.pack_panel_b(f, slots, f.sub(i, self.plan.row_panels))
+        elif self.plan.pack_a:
+            self.pack_panel_a(f, slots, i)
+        elif self.plan.pack_b:
+            self.pack_panel_b(f, slots, i)
+        f.ret()
+        return name
+
+    def _emit_area_chunk(self) -> str:
+        name = f"{self.name}_area"
+        f = self.module.function(name, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
+        slots, i, _ = f.arguments
+        down, across = self.plan.areas
+        rows = share(f, f.udiv(i, across), self.plan.row_panels, down)
+        columns = share(f, f.urem(i, across), self.column_panels, across)
+        self.compute_area(f, slots, rows, columns)
+        f.ret()
+        return name
+
+    def emit_batch(self, serial: str) -> str:
+        """``batch(slots)``: one chunk per product, each on one thread."""
+        chunk = f"{self.name}_product"
+        f = self.module.function(chunk, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
+        slots, i, thread = f.arguments
+        own = self._product_slots(f, slots, i)
+        memory = slot(f, slots, self.memory_slot)
+        if self.memory_bytes:
+            set_slot(f, own, self.memory_slot, thread_memory(f, memory, 0, self.memory_bytes, thread))
+        f.call(serial, "void", own)
+        f.ret()
+        name = f"{self.name}_batch"
+        f = self.module.function(name, [("ptr", "slots")])
+        work = int(self.flops * self.spec.batches / GFLOPS_GUESS)
+        f.parallel_for(chunk, f.arguments[0], self.spec.batches, work)
+        f.ret()
+        return name
+
+    def _product_slots(self, f: Function, slots: Value, index: Operand) -> Value:
+        """Cells of product number `index` of the batch, the memory's left unset."""
+        own = f.alloca("i64", self.depth_slot + 1)
+        for i in range(3, self.pointers):
+            set_slot(f, own, i, slot(f, slots, i))
+        strides = (self.spec.batch_a, self.spec.batch_b, self.spec.batch_c)
+        offsets: list[Operand] = [0, 0, 0]
+        for axis in reversed(range(len(self.spec.batch))):
+            place = f.urem(index, self.spec.batch[axis])
+            index = f.udiv(index, self.spec.batch[axis])
+            offsets = [
+                f.add(o, f.mul(place, s[axis])) for o, s in zip(offsets, strides, strict=True)
+            ]
+        for i, offset in enumerate(offsets):
+            set_slot(f, own, i, f.gep(slot(f, slots, i), offset, self.element))
+        return own
+
+    def emit_one_by_one(self, parallel: str) -> str:
+        """``batch(slots)``: the products one after the other, each on all threads."""
+        name = f"{self.name}_batch"
+        f = self.module.function(name, [("ptr", "slots")])
+        (slots,) = f.arguments
+        with f.loop(0, self.spec.batches) as loop:
+            own = self._product_slots(f, slots, loop.index)
+            if self.memory_bytes:
+                set_slot(f, own, self.memory_slot, slot(f, slots, self.memory_slot))
+            f.call(parallel, "void", own)
+        f.ret()
+        return name
+
+    def emit(self) -> Kernel:
+        """Add the product to the module."""
+        self.emit_packers()
+        for rows, columns in self.variants():
+            self.emit_tile_kernel(rows, columns)
+        shared, own = self.memory_bytes, 0
+        many = self.spec.batches >= pool.get_num_threads()
+        if not self.spec.batch:
+            name = self.emit_parallel()
+        elif many or self.flops < SERIAL_FLOPS:
+            name = self.emit_batch(self.emit_serial())
+            shared, own = 0, self.memory_bytes
+        else:
+            name = self.emit_one_by_one(self.emit_parallel())
+        time = int(self.flops * self.spec.batches / GFLOPS_GUESS)
+        return Kernel(name, self.pointers, self.depth_slot + 1, shared, own, time)
+
+
+def share(f: Function, part: Operand, total: int, parts: int) -> tuple[Operand, Operand]:
+    """Bounds of one of `parts` even shares of `total`."""
+    low = f.udiv(f.mul(part, total), parts)
+    return low, f.udiv(f.mul(f.add(part, 1), total), parts)
+
+
+def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
+    """Add the kernel of `spec` (sizes above 0) to a module; its pointers: A, B, C, epilogue's."""
+    chosen = plan(spec, target, pool.get_num_threads())
+    return Generator(module, name, spec, target, chosen).emit()
