@@ -8,7 +8,7 @@ import numpy as np
 
 from flambeau.runtime.filling import Shape, by_chunks, demand
 from flambeau.runtime.mersenne import Engine
-from flambeau.runtime.rounding import F64, is_float, stored
+from flambeau.runtime.rounding import F64, is_float, limits, stored
 
 DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 NARROW = 1 << 28  # spans from here on take two words an element
@@ -68,15 +68,12 @@ def remainder(words: np.ndarray, span: int) -> np.ndarray:
 
 def largest(dtype: np.dtype) -> int:
     """The last integer up to which the type holds every one."""
-    if is_float(dtype):
-        return 1 << DIGITS[dtype.name]
-    return 1 if dtype == np.bool_ else int(np.iinfo(dtype).max)
+    return 1 << DIGITS[dtype.name] if is_float(dtype) else int(limits(dtype)[1])
 
 
 def representable(high: int, dtype: np.dtype) -> int:
     """high, lowered where the float type would round high - 1 up to high or beyond."""
-    digits = DIGITS.get(dtype.name)
-    if digits is None or abs(high - 1) <= 1 << digits:
+    if not is_float(dtype) or abs(high - 1) <= 1 << (digits := DIGITS[dtype.name]):
         return high
     rounded = float(stored(np.array(high - 1, F64), dtype))
     if math.isfinite(rounded) and rounded >= high:
@@ -86,10 +83,6 @@ def representable(high: int, dtype: np.dtype) -> int:
 
 def check_fits(bound: int, dtype: np.dtype, name: str) -> None:
     """An error if the type cannot hold the bound at all."""
-    if is_float(dtype):
-        fits = math.isfinite(float(stored(np.array(bound, F64), dtype)))
-    elif dtype == np.bool_:
-        fits = 0 <= bound <= 1
-    else:
-        fits = np.iinfo(dtype).min <= bound <= np.iinfo(dtype).max
-    demand(fits, "random_", f"{name} is out of bounds for {dtype.name}", **{name: bound})
+    least, most = limits(dtype)
+    if not least <= bound <= most:
+        demand(False, "random_", f"{name} is out of bounds for {dtype.name}", **{name: bound})

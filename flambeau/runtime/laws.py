@@ -11,7 +11,16 @@ import numpy as np
 
 from flambeau.runtime.filling import Shape, as_complex, by_chunks, demand, dims
 from flambeau.runtime.mersenne import Engine
-from flambeau.runtime.rounding import F32, F64, Mathematics, scaled, settled, stored, working
+from flambeau.runtime.rounding import (
+    F32,
+    F64,
+    Mathematics,
+    limits,
+    scaled,
+    settled,
+    stored,
+    working,
+)
 
 # ------------------------------------------------------------------ continuous laws
 
@@ -24,19 +33,21 @@ def uniform(
     if dtype.kind == "c":
         return as_complex(uniform, engine, shape, dtype, low, high)
     units = engine.unit53 if dtype == F64 else engine.unit24
-    demand(math.isfinite(float(stored(np.array(high - low, F64), dtype))), "uniform_",
-           f"from, to and to - from must be finite in {dtype.name}", **{"from": low, "to": high})
+    least, largest = limits(dtype)
+    demand(least <= low and high <= largest and high - low <= largest, "uniform_",
+           "from, to and to - from must be finite numbers of the type",
+           **{"from": low, "to": high, "dtype": dtype})
     kind = working(dtype).type
     scale, shift = kind(high) - kind(low), kind(low)
-    first, last = stored(np.array([low, high], F64), dtype)
     plain = scale == 1 and shift == 0
-    may_reach_last = not plain or dtype.itemsize == 2
+    if plain and dtype.itemsize > 2:
+        return by_chunks(engine, shape, dtype, units)
+    first, last = stored(np.array([low, high], F64), dtype)
 
     def draw(n: int) -> np.ndarray:
         x = units(n)
         x = stored(x if plain else scaled(x, scale, shift), dtype)
-        if may_reach_last:
-            x[x == last] = first
+        x[x == last] = first
         return x
 
     return by_chunks(engine, shape, dtype, draw)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,9 @@ class Engine:
     `cached_normal` is the second number of the last pair of normals, not yet scaled, or None.
     """
 
-    __slots__ = ("_bits", "_float_cache", "_fresh", "_numbers", "_seed", "cached_normal", "lock")
+    __slots__ = ("_float_cache", "_fresh", "_numbers", "_seed", "cached_normal", "lock")
+    cached_normal: float | None
+    _numbers: np.random.Generator | None
 
     def __init__(self, seed: int = DEFAULT_SEED):
         self.lock = threading.RLock()
@@ -45,7 +48,7 @@ class Engine:
         number = seed_number(seed)
         with self.lock:
             self._seed = number % (1 << 64)
-            self._bits = self._numbers = None  # made on first use: numpy.random is slow to import
+            self._numbers = None
             self._fresh = True  # no block made yet; only the state's bytes tell
             self.cached_normal = None
             self._float_cache = bytes(8)
@@ -65,19 +68,19 @@ class Engine:
     def words(self, n: int) -> np.ndarray:
         """The next n words, uint32."""
         with self.lock:
+            numbers = self.numbers(n)
             if n < FEW:
-                return self._source(n).random_raw(n).astype(np.uint32)
-            self._source(n)
-            return self._numbers.integers(0, 1 << 32, n, dtype=np.uint32)
+                return numbers.bit_generator.random_raw(n).astype(np.uint32)
+            return numbers.integers(0, 1 << 32, n, dtype=np.uint32)
 
     def wide_words(self, n: int) -> np.ndarray:
         """n numbers of 64 bits, two words each, the first word on top."""
         with self.lock:
+            numbers = self.numbers(n)
             if n < FEW:
-                words = self._source(n).random_raw(2 * n)
+                words = numbers.bit_generator.random_raw(2 * n)
                 return (words[0::2] << np.uint64(32)) | words[1::2]
-            self._source(n)
-            return self._numbers.integers(0, 1 << 64, n, dtype=np.uint64)
+            return numbers.integers(0, 1 << 64, n, dtype=np.uint64)
 
     def unit24(self, n: int) -> np.ndarray:
         """n float32 in [0, 1): the low 24 bits of a word each."""
@@ -99,27 +102,25 @@ class Engine:
         units *= 2.0**-53
         return units
 
-    def numbers(self) -> np.random.Generator:
-        """NumPy's laws over this very stream, for laws whose numbers need not be PyTorch's."""
-        with self.lock:
-            self._source(1)
-            return self._numbers
+    def numbers(self, n: int = 1) -> np.random.Generator:
+        """NumPy's laws over this very stream, of which n words at least will be drawn.
 
-    def _source(self, n: int):
-        if self._bits is None:
-            self._bits = np.random.MT19937(0)
-            self._numbers = np.random.Generator(self._bits)
-            np.random.RandomState(self._bits).seed(self._seed & 0xFFFFFFFF)
+        For laws whose numbers need not be PyTorch's. Hold `lock` while drawing.
+        """
+        if self._numbers is None:  # on first use: numpy.random is slow to import
+            bits = np.random.MT19937(0)
+            np.random.RandomState(bits).seed(self._seed & 0xFFFFFFFF)
+            self._numbers = np.random.Generator(bits)
         if n:
             self._fresh = False
-        return self._bits
+        return self._numbers
 
     # -- state
 
     def get_state(self) -> np.ndarray:
         """The 5056 bytes of `torch.get_rng_state()`, uint8."""
         with self.lock:
-            twister = self._source(0).state["state"]
+            twister = self.numbers(0).bit_generator.state["state"]
             state = np.zeros(STATE_SIZE, np.uint8)
             state[SEED].view("<u8")[0] = self._seed
             state[LEFT].view("<i4")[:] = BLOCK + 1 - twister["pos"], 1
@@ -138,7 +139,7 @@ class Engine:
         key = state[KEY].view("<u8").astype(np.uint32)
         with self.lock:
             self._seed = int(state[SEED].view("<u8")[0])
-            self._source(0).state = {
+            self.numbers(0).bit_generator.state = {
                 "bit_generator": "MT19937", "state": {"key": key, "pos": BLOCK + 1 - left}}
             self._fresh = left == 1 and taken == 0
             has_normal = bool(state[HAS_NORMAL].view("<i4")[0])
@@ -159,7 +160,7 @@ def restored(state: bytes) -> Engine:
     return Engine(0).set_state(np.frombuffer(state, np.uint8))
 
 
-def seed_number(seed: int) -> int:
+def seed_number(seed: Any) -> int:
     """`seed` as an integer within -2^63 .. 2^64 - 1; fractions are cut off, as PyTorch does."""
     try:
         number = int(seed) if not isinstance(seed, (str, bytes)) else None

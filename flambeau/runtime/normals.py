@@ -61,7 +61,7 @@ def normal_around(
     engine: Engine, mean: float | np.ndarray, std: float | np.ndarray
 ) -> np.ndarray:
     """normal with an array of means, of standard deviations, or both (row-major, broadcast)."""
-    dtype = (mean if isinstance(mean, np.ndarray) else std).dtype
+    dtype = np.asarray(mean if isinstance(mean, np.ndarray) else std).dtype
     shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
     kind = working(dtype)
     if isinstance(std, np.ndarray):
@@ -113,11 +113,15 @@ def in_blocks(
     whole = count - count % BLOCK
     for start in range(0, whole, 2 * CHUNK):
         stop = min(start + 2 * CHUNK, whole)
-        out[start:stop] = stored(transformed(units(stop - start), mean, std), dtype)
-    if whole < count:
-        if dtype.itemsize > 2:  # the wider types have drawn uniforms for the remainder too
-            units(count - whole)
-        out[count - BLOCK:] = stored(transformed(units(BLOCK), mean, std), dtype)
+        if stop < whole or whole == count:
+            out[start:stop] = stored(transformed(units(stop - start), mean, std), dtype)
+            continue
+        size = stop - start
+        unused = count - whole if dtype.itemsize > 2 else 0  # 16-bit types do not draw these
+        uniforms = units(size + unused + BLOCK)
+        uniforms = np.concatenate([uniforms[:size], uniforms[size + unused:]])
+        numbers = stored(transformed(uniforms, mean, std), dtype)
+        out[start:stop], out[count - BLOCK:] = numbers[:size], numbers[size:]
     return out
 
 

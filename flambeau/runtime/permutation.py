@@ -96,7 +96,7 @@ def drawn_inside_out(engine: Engine, n: int) -> np.ndarray:
 
 def place_inside_out(out: np.ndarray, start: int, chosen: np.ndarray) -> None:
     """Steps start, start + 1, ... of the inside-out shuffle, with the places they chose."""
-    cells = memoryview(out)
+    cells = out.data
     for i, z in enumerate(chosen.tolist(), start):
         cells[i] = cells[z]
         cells[z] = i

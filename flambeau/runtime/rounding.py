@@ -16,6 +16,7 @@ import numpy as np
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 NEAR = 2.0**-44  # relative error allowed to FAST: far above what its functions have
+FEW = 32  # below this many arguments asking the exact formula alone is the quickest
 PROBES = 4096  # arguments on which a NumPy function must agree to pass for the C library's
 DOMAINS = {"log": (0.0, 1.0), "log1p": (-1.0, 0.0), "sin": (0.0, 6.3), "cos": (0.0, 6.3),
            "tan": (-1.57, 1.57), "exp": (-30.0, 30.0)}
@@ -31,7 +32,19 @@ def stored(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def is_float(dtype: np.dtype) -> bool:
     """True for NumPy's floats and for bfloat16, which NumPy counts among neither kind."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    return dtype.kind == "f" or (dtype.kind == "V" and dtype.name == "bfloat16")
+
+
+@functools.cache
+def limits(dtype: np.dtype) -> tuple[float, float]:
+    """The least and the largest finite number of a type; ints for integer types."""
+    if is_float(dtype):
+        top = {"float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38,
+               "bfloat16": 3.3895313892515355e38, "float16": 65504.0}[dtype.name]
+        return -top, top
+    if dtype == np.bool_:
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def working(dtype: np.dtype) -> np.dtype:
@@ -41,7 +54,7 @@ def working(dtype: np.dtype) -> np.dtype:
 
 # ------------------------------------------------------------------ fused multiply-add
 
-def odd_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def odd_sum(a: np.ndarray, b: np.ndarray | np.float64) -> np.ndarray:
     """a + b in float64 rounded to odd, hence safe to round again to fewer bits.
 
     Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008.
@@ -52,7 +65,7 @@ def odd_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((error != 0) & (bits & 1 == 0), bits + toward, bits).view(F64)
 
 
-def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def two_sum(a: np.ndarray, b: np.ndarray | np.float64) -> tuple[np.ndarray, np.ndarray]:
     """(s, e) with s = a + b rounded and s + e = a + b exactly."""
     total = np.asarray(a + b)
     part = total - a
@@ -89,7 +102,7 @@ def fused64(x: np.ndarray, scale: float, shift: float) -> np.ndarray:
     return total + odd_sum(total_error, low_error)
 
 
-def halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def halves(x: np.ndarray | np.float64) -> tuple:
     """x as a sum of two numbers of 26 bits (Dekker)."""
     spread = x * 134217729.0
     high = spread - (spread - x)
@@ -171,9 +184,10 @@ def settled(
     The first axis of arguments and values runs over independent cases.
     """
     if settle is None:
-        if dtype.itemsize > 4 or not is_float(dtype):
-            return formula(arguments, EXACT)
-        settle = to_float32
+        wider = dtype.itemsize > 4 or not is_float(dtype)
+        settle = None if wider else to_float32
+    if settle is None or len(arguments) < FEW:
+        return formula(arguments, EXACT)
     with np.errstate(all="ignore"):
         values = formula(arguments, FAST)
         slack = spread(values)

@@ -156,8 +156,8 @@ def test_binomial_of_odd_parameters():
 
 @pytest.mark.parametrize(("draw", "text"), [
     (lambda e: draws.uniform(e, 3, np.float32, 2, 1), "from must be at most to; got from=2, to=1"),
-    (lambda e: draws.uniform(e, 3, np.float32, 0, np.inf), "must be finite in float32"),
-    (lambda e: draws.uniform(e, 3, np.float32, -3e38, 3e38), "must be finite in float32"),
+    (lambda e: draws.uniform(e, 3, np.float32, 0, np.inf), "must be finite numbers of the type"),
+    (lambda e: draws.uniform(e, 3, np.float32, -3e38, 3e38), "must be finite numbers of the type"),
     (lambda e: draws.normal(e, 3, np.float32, 0, -1), "std must not be negative; got std=-1"),
     (lambda e: draws.normal_around(e, 0.0, np.array([-1.0])), "every std must be at least 0"),
     (lambda e: draws.log_normal(e, 3, np.float32, 0, 0), "std must be positive; got std=0"),
