@@ -1,0 +1,1 @@
+"""PyTorch's `torch.utils`: places for public names whose code lives in other packages."""
