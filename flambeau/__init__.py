@@ -21,9 +21,21 @@ from flambeau.core import dtype as _dtypes
 from flambeau.core.device import device  # noqa: F401
 from flambeau.core.dtype import dtype, finfo, iinfo, promote_types  # noqa: F401
 from flambeau.core.spec import Size  # noqa: F401
+from flambeau.tensor.layout import (  # noqa: F401
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
 from flambeau.tensor import (  # noqa: F401
     arithmetic,
+    conversion,
+    factories,
+    indexing,
     interop,
     operators,
     reducing,

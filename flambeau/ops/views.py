@@ -6,7 +6,10 @@ operand's first element.
 
 from __future__ import annotations
 
+import builtins
 import math
+
+import numpy as np
 
 from flambeau.core.errors import ShapeError, complaint
 from flambeau.core.spec import Spec, contiguous_strides, spec
@@ -133,3 +136,78 @@ def view_samples(rng):
 
 
 view = primitive("view", meta=view_meta, vjp=dict(x=view_vjp), kind="view", samples=view_samples)
+
+# slice ---------------------------------------------------------------------------------------
+
+
+def slice_meta(x: Spec, *, dim, start, stop, step):
+    """Elements start, start + step, .. below stop; all three already within bounds."""
+    count = max(0, -(-(stop - start) // step))
+    shape = [count if d == dim else n for d, n in enumerate(x.shape)]
+    strides = [s * step if d == dim else s for d, s in enumerate(x.strides)]
+    return strided(x, shape, strides, start * x.strides[dim] if count else 0)
+
+
+def slice_vjp(ct, _x, dim, start, stop, step):
+    return slice_scatter_zeros(ct, shape=tuple(_x.shape), dim=dim, start=start, stop=stop,
+                               step=step)
+
+
+def slice_samples(rng):
+    for shape, dim, start, stop, step in [((5,), 0, 1, 5, 2), ((2, 4), 1, 0, 2, 1),
+                                          ((3, 2), 0, 3, 3, 1)]:
+        yield (rng.normal(size=shape),), dict(dim=dim, start=start, stop=stop, step=step)
+
+
+slice = primitive("slice", meta=slice_meta, vjp=dict(x=slice_vjp), kind="view",
+                  samples=slice_samples)
+
+
+def scatter_zeros_meta(src: Spec, *, shape, dim, start, stop, step) -> Spec:
+    return spec(src.dtype, shape, None, src.device)
+
+
+def scatter_zeros_ref(src, *, shape, dim, start, stop, step):
+    out = np.zeros(shape, src.dtype)
+    out[(builtins.slice(None),) * dim + (builtins.slice(start, stop, step),)] = src
+    return out
+
+
+def scatter_zeros_vjp(ct, dim, start, stop, step):
+    return slice(ct, dim=dim, start=start, stop=stop, step=step)
+
+
+def scatter_zeros_samples(rng):
+    for (x,), params in slice_samples(rng):
+        index = (builtins.slice(None),) * params["dim"] + (
+            builtins.slice(params["start"], params["stop"], params["step"]),)
+        yield (x[index],), dict(params, shape=x.shape)
+
+
+# The adjoint of slice: zeros with `src` in place of the slice.
+slice_scatter_zeros = primitive("slice_scatter_zeros", meta=scatter_zeros_meta,
+                                ref=scatter_zeros_ref, vjp=dict(src=scatter_zeros_vjp),
+                                samples=scatter_zeros_samples, exact=True)
+
+# select --------------------------------------------------------------------------------------
+
+
+def select_meta(x: Spec, *, dim, index):
+    """One index of a dimension, which disappears; index within bounds."""
+    return strided(x, x.shape[:dim] + x.shape[dim + 1:], x.strides[:dim] + x.strides[dim + 1:],
+                   index * x.strides[dim])
+
+
+def select_vjp(ct, _x, dim, index):
+    row = view(ct.contiguous(), shape=tuple(1 if d == dim else n for d, n in enumerate(_x.shape)))
+    return slice_scatter_zeros(row, shape=tuple(_x.shape), dim=dim, start=index, stop=index + 1,
+                               step=1)
+
+
+def select_samples(rng):
+    for shape, dim, index in [((5,), 0, 1), ((2, 4), 1, 3), ((2, 3, 0), 1, 0)]:
+        yield (rng.normal(size=shape),), dict(dim=dim, index=index)
+
+
+select = primitive("select", meta=select_meta, vjp=dict(x=select_vjp), kind="view",
+                   samples=select_samples)
