@@ -95,8 +95,8 @@ for parameter in model.parameters():
     if parameter.dim() == 2:
         nn.init.normal_(parameter, std=0.02)
 optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.99))
-warm_up = torch.optim.lr_scheduler.LambdaLR(
-    optimizer, lambda step: min(1.0, (step + 1) / 20) * (0.5 + 0.5 * math.cos(math.pi * step / STEPS))
+rate = torch.optim.lr_scheduler.LambdaLR(
+    optimizer, lambda step: min(1.0, step / 20) * (0.5 + 0.5 * math.cos(math.pi * step / STEPS))
 )
 
 print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(letters)} letters")
@@ -107,7 +107,7 @@ for step in range(STEPS):
     loss.backward()
     norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
-    warm_up.step()
+    rate.step()
     if step % 30 == 0:
         print(f"step {step:3d}  loss {loss.item():.3f}  gradient norm {norm.item():.2f}")
 print(f"step {STEPS}  loss {loss.item():.3f}")

@@ -22,7 +22,8 @@ GLYPHS = """
 
 def glyphs():
     """(10, 1, 14, 10): every dot becomes two by two."""
-    rows = [[[float(dot) for dot in word] for word in line.split()] for line in GLYPHS.split("\n")[1:-1]]
+    lines = GLYPHS.strip().split("\n")
+    rows = [[[float(dot) for dot in word] for word in line.split()] for line in lines]
     dots = torch.tensor(rows).permute(1, 0, 2).unsqueeze(1)
     return F.interpolate(dots, scale_factor=2, mode="nearest")
 
@@ -70,5 +71,6 @@ for epoch in range(4):
     model.eval()
     with torch.no_grad():
         logits = model(unseen)
+        loss = F.cross_entropy(logits, truth).item()
     share = (logits.argmax(1) == truth).float().mean().item()
-    print(f"epoch {epoch + 1}  loss {F.cross_entropy(logits, truth).item():.3f}  read right {share:.2f}")
+    print(f"epoch {epoch + 1}  loss {loss:.3f}  read right {share:.2f}")

@@ -1,7 +1,7 @@
 """A 784-256-10 network with ReLU, trained for ten epochs on random data.
 
-    python examples/simple_nn.py            # with PyTorch
-    flambeau run examples/simple_nn.py      # the same numbers, without it
+python examples/simple_nn.py            # with PyTorch
+flambeau run examples/simple_nn.py      # the same numbers, without it
 """
 
 import time

@@ -1,4 +1,4 @@
-"""A tour of tensors: making them, cutting them up, arithmetic, and gradients through plain Python."""
+"""A tour of tensors: making and cutting them, arithmetic, and gradients through plain Python."""
 
 import torch
 

@@ -11,7 +11,7 @@ from flambeau.version import __version__
 _COMMANDS = {
     "run": ("run", "run an unmodified PyTorch script"),
     "demo": ("demo.command", "train a small network on real handwritten digits"),
-    "bench": ("bench", "measure what this machine gives"),
+    "bench": ("bench.command", "measure what this machine gives"),
     "doctor": ("doctor", "show what flambeau sees here, and what to do about what is missing"),
 }
 

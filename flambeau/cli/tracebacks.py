@@ -1,8 +1,8 @@
 """Tracebacks that show the user's lines, and ours only when they matter.
 
-Hidden are the launcher above the script, our frames between two of the user's, and our frames below
-the last one when the error was raised on purpose (a FlambeauError says what to do in its text). An
-error of any other class that comes up inside flambeau keeps its innermost frames: they are the clue.
+Hidden are the launcher above the script, our frames between two of the user's, and our frames
+below the last one when the error was raised on purpose (a FlambeauError says what to do in its
+text). Any other error that comes up inside flambeau keeps its innermost frames: they are the clue.
 `FLAMBEAU_TRACEBACK=full` hides nothing.
 """
 

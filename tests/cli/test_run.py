@@ -50,7 +50,8 @@ def test_a_missing_script_names_the_nearest_file(flambeau, script):
     done = flambeau("run", "trian.py")
     assert done.returncode == 2
     assert done.stderr == (
-        "flambeau run: the script must exist; got 'trian.py'. The nearest name there is 'train.py'.\n"
+        "flambeau run: the script must exist; got 'trian.py'. "
+        "The nearest name there is 'train.py'.\n"
     )
     assert flambeau("run", os.path.join("nowhere", "x.py")).returncode == 2
 

@@ -12,7 +12,7 @@ USERS = "/home/someone/train.py"
 
 
 def call_chain(*calls: tuple[str, str], error: str) -> BaseException:
-    """The error that comes up when functions of (file, name) call each other and the last raises."""
+    """The error that comes up when functions (file, name) call each other; the last raises."""
     space: dict = {"ShapeError": ShapeError}
     after = f"raise {error}"
     for file, name in reversed(calls):

@@ -1,4 +1,4 @@
-"""The demo's checkpoint: written whole or not at all, and read with an answer to whatever is wrong."""
+"""The demo's checkpoint: written whole or not at all; reading names whatever is wrong."""
 
 import os
 from pathlib import Path
@@ -25,14 +25,14 @@ def save(state: dict[str, Any], file: Path) -> None:
 
 
 def load(file: Path) -> dict[str, Any]:
-    """The saved state; raises CheckpointUnusable, and leaves the file alone, where it is no good."""
+    """The saved state; where it is no good, CheckpointUnusable, and the file is left alone."""
     if not file.exists():
         raise CheckpointUnusable(_complaint(file, "no such file"))
     try:
         state = torch.load(file, weights_only=True)
     except Exception as error:
         raise CheckpointUnusable(_complaint(file, f"an unreadable file ({error})")) from error
-    if not isinstance(state, dict) or not _PARTS <= state.keys():
+    if not isinstance(state, dict) or not state.keys() >= _PARTS:
         raise CheckpointUnusable(_complaint(file, "a file that the demo did not write"))
     return state
 

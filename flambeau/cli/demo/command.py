@@ -19,7 +19,7 @@ _NO_PICTURE = "no picture: that needs Pillow; run `pip install 'flambeau[data]'`
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the training finished, 130 after Ctrl-C, 1 when the data or the checkpoint is no good."""
+    """0 when the training finished, 130 after Ctrl-C, 1 without usable data or checkpoint."""
     from flambeau.cli.demo.checkpoint import CheckpointUnusable
     from flambeau.cli.demo.digits import DigitsUnavailable
 
@@ -88,7 +88,7 @@ def _train(training, file: Path) -> bool:
 
 
 def _figures(training, pace: Iterable[tuple[int, float]]) -> dict[str, str]:
-    """What the bar shows: loss and images/s over the last 50 steps, accuracy on the held-out digits."""
+    """Loss and images/s over the last 50 steps, accuracy on the held-out digits."""
     losses = training.losses[-50:]
     images, seconds = map(sum, zip(*pace))
     return {

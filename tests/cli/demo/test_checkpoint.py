@@ -4,7 +4,7 @@ from flambeau.cli.demo import checkpoint
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(checkpoint.CheckpointUnusable, match="no such file.*without --resume"):
+    with pytest.raises(checkpoint.CheckpointUnusable, match=r"no such file.*without --resume"):
         checkpoint.load(tmp_path / "none.pt")
 
 
