@@ -37,6 +37,7 @@ from flambeau.tensor import (  # noqa: F401
     factories,
     indexing,
     interop,
+    joining,
     operators,
     reducing,
     shaping,

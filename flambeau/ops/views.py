@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from flambeau.core.dtype import int64
 from flambeau.core.errors import ShapeError, complaint
 from flambeau.core.spec import Spec, contiguous_strides, spec
 from flambeau.ops.registry import primitive
@@ -211,3 +212,30 @@ def select_samples(rng):
 
 select = primitive("select", meta=select_meta, vjp=dict(x=select_vjp), kind="view",
                    samples=select_samples)
+
+# another dtype -------------------------------------------------------------------------------
+
+
+def view_as_dtype_meta(x: Spec, *, dtype):
+    """The same bytes as another dtype; the last dimension scales when sizes differ."""
+    if dtype.itemsize == x.itemsize:
+        return spec(dtype, x.shape, x.strides, x.device), 0
+    if not x.ndim or x.strides[-1] != 1:
+        raise ShapeError(complaint(
+            "view", "the last dimension must be contiguous to view as a dtype of another size",
+            dict(shape=list(x.shape), strides=x.strides, dtype=dtype)))
+    shape = [*x.shape[:-1], x.shape[-1] * x.itemsize // dtype.itemsize]
+    if shape[-1] * dtype.itemsize != x.shape[-1] * x.itemsize:
+        raise ShapeError(complaint("view", "the last size must divide into the new dtype",
+                                   dict(shape=list(x.shape), dtype=dtype)))
+    strides = [s * x.itemsize // dtype.itemsize for s in x.strides[:-1]] + [1]
+    return spec(dtype, shape, strides, x.device), 0
+
+
+def view_as_dtype_samples(rng):
+    for shape in [(4,), (2, 3)]:
+        yield (rng.normal(size=shape),), dict(dtype=int64)
+
+
+view_as_dtype = primitive("view_as_dtype", meta=view_as_dtype_meta, kind="view",
+                          samples=view_as_dtype_samples)

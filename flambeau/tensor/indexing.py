@@ -18,6 +18,7 @@ from flambeau.ops.gathering import index as index_primitive
 from flambeau.ops.gathering import index_put, nonzero_of
 from flambeau.tensor.interop import tensor
 from flambeau.tensor.overrides import handle, switch
+from flambeau.tensor.shaping import unsqueezed
 from flambeau.tensor.tensor import Tensor, from_array
 
 
@@ -171,14 +172,6 @@ def sliced(x: Tensor, dim: int, part: slice) -> Tensor:
                                         "Use torch.flip to reverse."))
     start, stop, step = slice(part.start, part.stop, step).indices(x._spec.shape[dim])
     return views.slice(x, dim=dim, start=start, stop=max(stop, start), step=step)
-
-
-def unsqueezed(x: Tensor, dim: int) -> Tensor:
-    """A new dimension of size one before `dim`."""
-    s = x._spec
-    step = s.shape[dim] * s.strides[dim] if dim < s.ndim else 1
-    return views.as_strided(x, size=(*s.shape[:dim], 1, *s.shape[dim:]),
-                            stride=(*s.strides[:dim], step, *s.strides[dim:]), offset=0)
 
 
 def iterate(self: Tensor):

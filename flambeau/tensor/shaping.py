@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from flambeau.core.errors import ShapeError, complaint
+import math
+
+from flambeau.core.dtype import dtype as DType
+from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.core.spec import contiguous_strides
 from flambeau.ops import views
 from flambeau.ops.casts import copy
@@ -67,6 +70,129 @@ def transpose(input, dim0, dim1):
     return views.permute(input, dims=tuple(dims))
 
 
+@public(out=False)
+def permute(input, *dims):
+    """Reorder all dimensions."""
+    rank = input.ndim
+    order = [normal_dim("permute", d, rank) for d in sizes_of("permute", dims)]
+    if sorted(order) != list(range(rank)):
+        raise ShapeError(complaint("permute", "dims must name every dimension once",
+                                   dict(dims=order, shape=list(input.shape))))
+    return views.permute(input, dims=tuple(order))
+
+
+@public(out=False, aliases=("moveaxis",))
+def movedim(input, source, destination):
+    """Move dimensions to new places; the others keep their order."""
+    pairs = [(d,) if hasattr(d, "__index__") else tuple(d) for d in (source, destination)]
+    src, dst = ([normal_dim("movedim", d, input.ndim) for d in p] for p in pairs)
+    if len(src) != len(dst) or len(set(src)) != len(src) or len(set(dst)) != len(dst):
+        raise ShapeError(complaint("movedim", "source and destination must be distinct and of "
+                                   "equal length", dict(source=src, destination=dst)))
+    order = [d for d in range(input.ndim) if d not in src]
+    for d, s in sorted(zip(dst, src)):
+        order.insert(d, s)
+    return views.permute(input, dims=tuple(order))
+
+
+@public(out=False)
+def t(input):
+    """Transpose of a matrix; vectors and scalars as they are."""
+    if input.ndim > 2:
+        raise ShapeError(complaint("t", "expects a tensor with <= 2 dimensions",
+                                   dict(shape=list(input.shape))))
+    return views.permute(input, dims=tuple(reversed(range(input.ndim))))
+
+
+def view_sizes(self: Tensor, *shape):
+    """The same memory in another shape, or as another dtype."""
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        return view_dtype(self, shape[0])
+    target = inferred_shape("view", sizes_of("view", shape), self._spec.numel)
+    return views.view(self, shape=target)
+
+
+def view_dtype(self: Tensor, dtype: DType) -> Tensor:
+    return views.view_as_dtype(self, dtype=dtype)
+
+
+public(view_sizes, name="view", function=False, out=False)
+
+
+@public(function=False, out=False)
+def view_as(self, other):
+    """self.view(other.size())."""
+    return view_sizes(self, tuple(other.shape))
+
+
+@public(function=False, out=False)
+def reshape_as(self, other):
+    """self.reshape(other.size())."""
+    return reshape(self, tuple(other.shape))
+
+
+@public(function=False, out=False)
+def expand_as(self, other):
+    """self.expand(other.size())."""
+    return expand(self, tuple(other.shape))
+
+
+@public(out=False)
+def unsqueeze(input, dim):
+    """A new dimension of size one at `dim`."""
+    return unsqueezed(input, normal_dim("unsqueeze", dim, input.ndim + 1))
+
+
+def unsqueezed(x: Tensor, dim: int) -> Tensor:
+    """`dim` counted from the front."""
+    s = x._spec
+    return views.view(x, shape=(*s.shape[:dim], 1, *s.shape[dim:]))
+
+
+@public(out=False)
+def squeeze(input, dim=None):
+    """Drop dimensions of size one: all, or those named."""
+    rank = input.ndim
+    if dim is None:
+        dims = range(rank)
+    else:
+        dims = [normal_dim("squeeze", d, rank)
+                for d in ((dim,) if hasattr(dim, "__index__") else dim)]
+    shape = tuple(n for d, n in enumerate(input.shape) if not (d in dims and n == 1))
+    return views.view(input, shape=shape)
+
+
+@public(out=False)
+def flatten(input, start_dim=0, end_dim=-1):
+    """Join the dimensions from start_dim to end_dim into one."""
+    a, b = (normal_dim("flatten", d, input.ndim) for d in (start_dim, end_dim))
+    if a > b:
+        raise OpError(complaint("flatten", "start_dim cannot come after end_dim",
+                                dict(start_dim=start_dim, end_dim=end_dim)))
+    if input.ndim == 0:
+        return reshape(input, (1,))
+    if a == b:
+        return input
+    shape = input.shape
+    return reshape(input, (*shape[:a], math.prod(shape[a:b + 1]), *shape[b + 1:]))
+
+
+@public(out=False)
+def ravel(input):
+    """One dimension, contiguous."""
+    return reshape(input, (-1,))
+
+
+@public(out=False)
+def unflatten(input, dim, sizes):
+    """Split one dimension into `sizes`, one of which may be -1."""
+    d = normal_dim("unflatten", dim, input.ndim)
+    inner = inferred_shape("unflatten", tuple(sizes), input.shape[d])
+    return view_sizes(input, (*input.shape[:d], *inner, *input.shape[d + 1:]))
+
+
+Tensor.T = property(lambda self: views.permute(self, dims=tuple(reversed(range(self.ndim)))))
+Tensor.H = property(lambda self: self.mH)
 Tensor.mT = property(lambda self: self.transpose(-2, -1))
 Tensor.mH = property(lambda self: self.transpose(-2, -1).conj()
                      if self.dtype.is_complex else self.transpose(-2, -1))
