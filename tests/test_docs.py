@@ -1,0 +1,52 @@
+"""Every snippet of the docs runs, page by page in one namespace, and prints what the page says.
+
+A `text` block right after a `python` block is what it prints. After a wanted change, write the pages
+anew with `UPDATE_DOCS=1 pytest tests/test_docs.py`, and read the difference.
+"""
+
+import contextlib
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+_BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
+
+
+def ids(page: Path) -> str:
+    return page.stem
+
+
+def rewritten(page: Path) -> str:
+    """The page with every `text` block saying what its snippet prints now."""
+    text = page.read_text()
+    space: dict = {"__name__": "__main__"}
+
+    def run(block: re.Match) -> str:
+        line = text[: block.start(1)].count("\n")
+        code = compile("\n" * line + block[1], str(page), "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, space)
+        said = printed.getvalue()
+        return f"```python\n{block[1]}```\n" + (f"```text\n{said}```\n" if said else "")
+
+    return _BLOCK.sub(run, text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_snippets_print_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new = rewritten(page)
+    if os.environ.get("UPDATE_DOCS"):
+        page.write_text(new)
+    assert new == page.read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [t for t in targets if not (page.parent / t).exists()] == []
