@@ -42,6 +42,16 @@ from flambeau.tensor import (  # noqa: F401
     reducing,
     shaping,
 )
+from flambeau.random import (  # noqa: F401
+    Generator,
+    default_generator,
+    functions as _random_functions,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
 from flambeau.tensor.tensor import Tensor  # noqa: F401
 

@@ -61,6 +61,8 @@ class EagerExecutor:
         plan(target, *args)
 
     def plan(self, primitive, key: tuple, args: tuple, params: dict) -> Callable:
+        if params.get("generator") is not None:  # a cached plan would keep the generator alive
+            return plans.plan(primitive, specs_of(args), params)
         return remember(primitive, key, plans.plan(primitive, specs_of(args), params))
 
 
