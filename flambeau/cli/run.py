@@ -12,6 +12,7 @@ import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from flambeau import alias
 from flambeau.cli.tracebacks import show_user_lines
@@ -104,6 +105,21 @@ def _enter(folder: str, argv: list[str]) -> None:
     """Set up the process as the interpreter would for a script in `folder`."""
     sys.argv[:] = argv
     if not sys.flags.safe_path:
-        sys.path[0] = folder
+        sys.path[0] = _ScriptFolder(folder)
     alias.install()
     sys.excepthook = show_user_lines(sys.excepthook)
+
+
+class _ScriptFolder(str):
+    """The script's folder in `sys.path`, which multiprocessing hands to the processes it spawns
+    before they import the script: unpickling it makes `import torch` give flambeau there too."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _folder_of_spawned_process, (str(self),)
+
+
+def _folder_of_spawned_process(folder: str) -> str:
+    alias.install()
+    return _ScriptFolder(folder)

@@ -95,3 +95,24 @@ def test_no_command_and_an_unknown_one_end_with_2(flambeau):
     assert flambeau().returncode == 2
     assert flambeau("rnu").returncode == 2
     assert "run an unmodified PyTorch script" in flambeau("--help").stdout
+
+
+SPAWN = """\
+import multiprocessing, torch
+def work(queue):
+    import torch.core.errors
+    queue.put(torch.__name__)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    print(queue.get())
+    process.join()
+"""
+
+
+def test_spawned_processes_import_flambeau_as_well(flambeau, script):
+    name = script(SPAWN, "spawning.py")
+    assert flambeau("run", name).stdout == "flambeau\n"
+    assert flambeau("run", "-m", "spawning").stdout == "flambeau\n"
