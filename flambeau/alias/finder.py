@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -24,7 +25,7 @@ class MissingModule(FlambeauError, ModuleNotFoundError):
     """PyTorch has a module of this name, or is needed for it, and flambeau has none."""
 
 
-class _Loader:
+class _Loader(Loader):
     """Hands over the module of flambeau named `target`."""
 
     def __init__(self, target: str):
@@ -40,7 +41,7 @@ class _Loader:
         module.__spec__ = self.spec
 
 
-class _Finder:
+class _Finder(MetaPathFinder):
     """Finds `torch` and everything below it in flambeau."""
 
     def find_spec(
