@@ -33,13 +33,20 @@ from flambeau.tensor.layout import (  # noqa: F401
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
 from flambeau.tensor import (  # noqa: F401
     arithmetic,
+    choosing,
+    comparing,
     conversion,
+    elementary,
+    extrema,
     factories,
     indexing,
     interop,
     joining,
     operators,
     reducing,
+    return_types,
+    scalars,
+    scanning,
     shaping,
 )
 from flambeau.random import (  # noqa: F401

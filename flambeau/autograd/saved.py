@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from flambeau.core.context import state
+from flambeau.core.dtype import FLOAT
 from flambeau.core.errors import AutogradError, complaint
 from flambeau.tensor.tensor import Tensor, alias, storage_of
 
@@ -85,6 +86,8 @@ def restore(saved: Any, node):
 
 
 def _attached(t: Tensor, node, number: int) -> Tensor:
+    if t._spec.dtype.category < FLOAT:
+        return t
     t._node, t._output_nr, t._requires_grad = node, number, True
     return t
 

@@ -73,11 +73,27 @@ def converter(s: Spec | None, compute: np.dtype) -> Callable:
     if s is None:
         return lambda a: None
     if s.weak:
-        return {"b": bool, "i": int, "u": int, "f": float, "c": complex, "V": float}.get(
-            compute.kind, float) if compute.kind in "fcV" else (lambda a: a)
+        return number_converter(compute)
     if s.numpy == compute:
         return lambda a: a._array
     return lambda a: a._array.astype(compute)
+
+
+def number_converter(compute: np.dtype) -> Callable:
+    """number -> the number as an operand of `compute`; integers wrap."""
+    if compute.kind == "c":
+        return complex
+    if compute.kind == "f":
+        return float
+    if compute.kind == "b":
+        return bool
+    bits = compute.itemsize * 8
+    low = -(1 << bits - 1) if compute.kind == "i" else 0
+
+    def wrapped(a):
+        return ((int(a) - low) & ((1 << bits) - 1)) + low
+
+    return wrapped
 
 
 def compute_dtype(compute: dtypes.dtype) -> np.dtype:
@@ -176,12 +192,17 @@ def inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Callable
     if primitive.write is not None:
         return write_plan(primitive, target, specs, params)
     check_target(primitive, target, primitive.meta(*specs, **params))
+    if target.device.type == "meta":
+        return lambda target, *args: None
     if primitive.kind == "pointwise":
         compute = pointwise_specs(primitive.name, primitive.info["rule"],
                                   tuple(s for s in specs if s is not None))[1]
         wide = compute_dtype(compute)
         if is_ufunc(primitive.ref) and not params and target.numpy == wide:
             return ufunc_inplace_plan(primitive.ref, [converter(s, wide) for s in specs])
+        into = primitive.info.get("into")
+        if into is not None and not params and target.numpy == wide:
+            return into_plan(into, [converter(s, wide) for s in specs])
     compute_plan = plan(primitive, specs, params)
 
     def run(target, *args):
@@ -208,6 +229,19 @@ def ufunc_inplace_plan(ufunc: np.ufunc, converters: list) -> Callable:
         token = quiet_start()
         try:
             ufunc(*[c(a) for c, a in zip(converters, args)], out=target._array)
+        finally:
+            quiet_restore(token)
+
+    return run
+
+
+def into_plan(into: Callable, converters: list) -> Callable:
+    """`into(target, *operands)` computes straight into the target, which may be an operand."""
+
+    def run(target, *args):
+        token = quiet_start()
+        try:
+            into(target._array, *[c(a) for c, a in zip(converters, args)])
         finally:
             quiet_restore(token)
 

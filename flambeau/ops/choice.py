@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import DtypeError, complaint
+from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.core.spec import Spec
-from flambeau.ops.elementwise import result_spec
-from flambeau.ops.promotion import result_dtype
+from flambeau.ops.elementwise import pointwise_specs, result_spec
+from flambeau.ops.promotion import broadcast_shapes, result_dtype
 from flambeau.ops.registry import primitive
 
 
@@ -32,3 +32,94 @@ def where_samples(rng):
 where = primitive("where", meta=where_meta, ref=where_ref, samples=where_samples, exact=True,
                   vjp=dict(x=lambda ct, condition: where(condition, ct, 0),
                            y=lambda ct, condition: where(condition, 0, ct)))
+
+# masked_fill ---------------------------------------------------------------------------------
+
+
+def masked_fill_meta(x: Spec, mask: Spec, value: Spec) -> Spec:
+    """`value` where mask holds, else x; the dtype stays that of x."""
+    if mask.dtype is not dtypes.bool:
+        raise DtypeError(complaint("masked_fill", "mask must be a bool tensor",
+                                   dict(dtype=mask.dtype), "Compare it with something."))
+    if value.ndim:
+        raise OpError(complaint("masked_fill", "value must be a number or a 0-dimensional tensor",
+                                dict(shape=list(value.shape)), "Use torch.where."))
+    return result_spec("masked_fill", (x, mask), x.dtype)
+
+
+def masked_fill_ref(x, mask, value):
+    out = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape)), order="K")
+    masked_fill_write(out, x, mask, value)
+    return out
+
+
+def masked_fill_write(target, x, mask, value) -> None:
+    broadcast_shapes("masked_fill", target.shape, mask.shape)
+    np.copyto(target, np.asarray(value).astype(target.dtype), where=mask)
+
+
+def masked_fill_samples(rng):
+    for a, b in [((3,), (3,)), ((2, 3), (3,)), ((), ()), ((0,), (0,))]:
+        yield (rng.normal(size=a), rng.normal(size=b) > 0, 0.5), {}
+
+
+masked_fill = primitive(
+    "masked_fill", meta=masked_fill_meta, ref=masked_fill_ref, write=masked_fill_write,
+    samples=masked_fill_samples, exact=True,
+    vjp=dict(x=lambda ct, mask: masked_fill(ct, mask, 0),
+             value=lambda ct, mask: where(mask, ct, 0).sum()))
+
+# clamp ---------------------------------------------------------------------------------------
+
+
+def clamp_meta(x: Spec, low: Spec | None, high: Spec | None) -> Spec:
+    """x limited to [low, high]; None is no limit."""
+    return pointwise_specs("clamp", "same", tuple(s for s in (x, low, high) if s is not None))[0]
+
+
+def clamp_ref(x, low, high):
+    """The upper limit wins where the limits cross; NaN anywhere gives NaN."""
+    if low is not None:
+        x = np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def clamp_into(out, x, low, high) -> None:
+    if isinstance(high, np.ndarray):
+        out[...] = clamp_ref(x, low, high)  # `high` may share memory with `out`
+        return
+    if low is not None:
+        x = np.maximum(x, low, out=out)
+    if high is not None:
+        np.minimum(x, high, out=out)
+
+
+def clamp_vjp(ct, x, low, high):
+    inside = None
+    if low is not None:
+        inside = x >= low
+    if high is not None:
+        below = x <= high
+        inside = below if inside is None else inside & below
+    return where(inside, ct, 0)
+
+
+def clamp_low_vjp(ct, x, low, high):
+    return where(x < low if high is None else (x < low) & (low < high), ct, 0)
+
+
+def clamp_high_vjp(ct, x, low, high):
+    return where(x > high if low is None else (x > high) | (high < low), ct, 0)
+
+
+def clamp_samples(rng):
+    for shape in [(), (3,), (2, 3), (0,)]:
+        x = rng.normal(size=shape)
+        yield (x, -0.5, 0.6), {}
+        yield (x, None, 0.6), {}
+        yield (x, rng.uniform(-2, -0.3, shape), rng.uniform(0.3, 2, shape)), {}
+
+
+clamp = primitive("clamp", meta=clamp_meta, ref=clamp_ref, kind="pointwise", rule="same",
+                  scalar="clamp", into=clamp_into, samples=clamp_samples,
+                  vjp=dict(x=clamp_vjp, low=clamp_low_vjp, high=clamp_high_vjp))

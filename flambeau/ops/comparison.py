@@ -38,21 +38,3 @@ def signbit_ref(x):
 
 isnan, isinf = comparison("isnan", isnan_ref), comparison("isinf", isinf_ref)
 isfinite, signbit = comparison("isfinite", isfinite_ref), comparison("signbit", signbit_ref)
-
-# Bits ----------------------------------------------------------------------------------------
-
-
-def _integer_samples(arity: int):
-    def samples(rng):
-        for shape in [(), (3,), (2, 3), (0,)]:
-            yield tuple(rng.integers(0, 8, shape) for _ in range(arity)), {}
-
-    return samples
-
-
-def bitwise(name: str, ufunc):
-    return pointwise(name, ufunc, rule="integer", samples=_integer_samples(ufunc.nin))
-
-
-bitwise_and, bitwise_or = bitwise("bitwise_and", np.bitwise_and), bitwise("bitwise_or", np.bitwise_or)
-bitwise_xor, bitwise_not = bitwise("bitwise_xor", np.bitwise_xor), bitwise("bitwise_not", np.invert)

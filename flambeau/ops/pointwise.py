@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.errors import OpError, complaint
 from flambeau.ops.elementwise import pointwise
 
 
@@ -28,6 +29,7 @@ div = pointwise("div", np.true_divide, rule="float", low=0.5,
 neg = pointwise("neg", np.negative, vjp=dict(x=lambda ct: -ct))
 reciprocal = pointwise("reciprocal", np.reciprocal, rule="float", low=0.5,
                        vjp=dict(x=lambda ct, out: -ct * conj(out * out)))
+square = pointwise("square", np.square, vjp=dict(x=lambda ct, x: ct * conj(2 * x)))
 
 # Exponentials and logarithms -----------------------------------------------------------------
 
@@ -120,6 +122,13 @@ def sgn_vjp(ct, x, out):
     return (ct / size - (ct / out).real / size * out).masked_fill(x == 0, 0.0)
 
 
+def sign_ref(x):
+    return x.copy() if x.dtype.kind == "b" else np.sign(x)
+
+
+sign = pointwise("sign", sign_ref, low=0.1, vjp=dict(x=lambda ct: ct * 0))
+
+
 def _step(name: str, ufunc):
     """A piecewise constant function: its derivative is zero."""
     def ref(x):
@@ -130,6 +139,98 @@ def _step(name: str, ufunc):
 
 floor, ceil = _step("floor", np.floor), _step("ceil", np.ceil)
 trunc, round = _step("trunc", np.trunc), _step("round", np.rint)
+
+# Powers and division -------------------------------------------------------------------------
+
+
+def pow_ref(x, y):
+    """x ** y; integers wrap and give 0 for a fraction."""
+    if isinstance(y, np.ndarray):
+        whole = y.dtype.kind in "iu"
+        return integer_power(np.asarray(x, y.dtype), y) if whole else np.power(x, y)
+    shortcut = SHORTCUTS.get(y)
+    if shortcut is not None:
+        return shortcut(x)
+    return np.power(x, y)
+
+
+SHORTCUTS = {2: np.square, 1: np.copy, 3: lambda x: x * x * x, -1: np.reciprocal, 0.5: np.sqrt,
+             -0.5: rsqrt_ref}
+
+
+def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x ** y where a negative exponent leaves 1 or -1 of those bases and 0 of others."""
+    negative = y < 0
+    if not negative.any():
+        return np.power(x, y)
+    odd = np.where(y & 1 == 1, x, 1).astype(x.dtype)
+    return np.where(negative, np.where(np.abs(x) == 1, odd, 0), np.power(x, np.abs(y)))
+
+
+def pow_base_vjp(ct, x, y):
+    """y x^(y - 1), and 0 where y is 0."""
+    if not hasattr(y, "dtype"):
+        return ct * 0 if y == 0 else ct * conj(y * x ** (y - 1))
+    return (ct * conj(y * x ** (y - 1))).masked_fill(y == 0, 0)
+
+
+def pow_exponent_vjp(ct, x, y, out):
+    """x^y log x, and 0 where x is 0 and the power is finite."""
+    if not hasattr(x, "dtype"):
+        x = y.new_full((), x, dtype=out.dtype)
+    zero = (x == 0) & ((y.real if y.dtype.is_complex else y) >= 0)
+    return (ct * conj(out * x.masked_fill(zero, 1).log())).masked_fill(zero, 0)
+
+
+def pow_samples(rng):
+    for base, exponent in [((), ()), ((3,), (3,)), ((2, 1), (2, 3)), ((0,), (0,))]:
+        yield (rng.uniform(0.2, 2, base), rng.uniform(-2, 2, exponent)), {}
+    yield (rng.normal(size=3), 3), {}
+
+
+pow = pointwise("pow", pow_ref, samples=pow_samples,
+                vjp=dict(x=pow_base_vjp, y=pow_exponent_vjp))
+
+
+def checked_divisor(y) -> None:
+    """Integers may not be divided by zero; floats give inf and NaN."""
+    if np.result_type(y).kind in "iub" and not np.all(y):
+        raise OpError(complaint("div", "ZeroDivisionError: integers cannot be divided by zero"))
+
+
+def floor_divide_ref(x, y):
+    checked_divisor(y)
+    return np.floor_divide(x, y)
+
+
+def trunc_divide_ref(x, y):
+    """x / y rounded towards zero."""
+    kind = np.result_type(x, y)
+    if kind.kind == "f":
+        return np.trunc(np.true_divide(x, y))
+    checked_divisor(y)
+    down = np.floor_divide(x, y)
+    return down + ((down < 0) & (down * y != x)).astype(kind)
+
+
+def remainder_ref(x, y):
+    checked_divisor(y)
+    return np.remainder(x, y)
+
+
+def fmod_ref(x, y):
+    checked_divisor(y)
+    return np.fmod(x, y)
+
+
+floor_divide = pointwise("floor_divide", floor_divide_ref, low=0.3, high=2.9,
+                         vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
+trunc_divide = pointwise("trunc_divide", trunc_divide_ref, low=0.3, high=2.9,
+                         vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
+remainder = pointwise("remainder", remainder_ref, low=0.3, high=2.9, vjp=dict(
+    x=lambda ct: ct, y=lambda ct, x, y: -ct * floor_divide(x, y)))
+fmod = pointwise("fmod", fmod_ref, low=0.3, high=2.9, vjp=dict(
+    x=lambda ct: ct, y=lambda ct, x, y: -ct * trunc_divide(x, y)))
 
 # Extrema -------------------------------------------------------------------------------------
 
@@ -143,3 +244,9 @@ maximum = pointwise("maximum", np.maximum, vjp=dict(
     x=lambda ct, x, y: _share(ct, x > y, x == y), y=lambda ct, x, y: _share(ct, y > x, x == y)))
 minimum = pointwise("minimum", np.minimum, vjp=dict(
     x=lambda ct, x, y: _share(ct, x < y, x == y), y=lambda ct, x, y: _share(ct, y < x, x == y)))
+fmax = pointwise("fmax", np.fmax, vjp=dict(
+    x=lambda ct, x, y: ct.masked_fill(~((x >= y) | y.isnan()), 0),
+    y=lambda ct, x, y: ct.masked_fill((x >= y) | y.isnan(), 0)))
+fmin = pointwise("fmin", np.fmin, vjp=dict(
+    x=lambda ct, x, y: ct.masked_fill(~((x <= y) | y.isnan()), 0),
+    y=lambda ct, x, y: ct.masked_fill((x <= y) | y.isnan(), 0)))

@@ -1,30 +1,229 @@
-"""`add`, `mul` and their kin under PyTorch's names."""
+"""Addition, multiplication, division and powers under PyTorch's names and operators."""
 
 from __future__ import annotations
 
-from flambeau.ops import pointwise
+from flambeau.core import context
+from flambeau.core.dtype import BOOL, FLOAT, INTEGER
+from flambeau.core.errors import ArgumentError, DtypeError, OpError, complaint
+from flambeau.ops import fused, pointwise
+from flambeau.tensor.forms import NOTHING, binary, number_or_tensor, tensor_argument, unary
 from flambeau.tensor.public import public
+from flambeau.tensor.tensor import Tensor
 
 
-@public(inplace=True)
+def scaled(op: str, x, other, alpha):
+    """alpha * other, after PyTorch's checks of alpha."""
+    if alpha == 1 and alpha is not True:
+        return other
+    category = x.dtype.category if isinstance(x, Tensor) else other.dtype.category
+    if category == BOOL and isinstance(other, Tensor):
+        category = other.dtype.category
+    if alpha.__class__ is bool and category != BOOL:
+        raise OpError(complaint(op, "Boolean alpha only supported for Boolean results",
+                                dict(alpha=alpha)))
+    if isinstance(alpha, float) and category <= INTEGER:
+        raise OpError(complaint(op, "For integral input tensors, argument alpha must not be a "
+                                "floating point number", dict(alpha=alpha)))
+    if not isinstance(other, Tensor):
+        return other * alpha
+    return pointwise.mul(other, alpha)
+
+
+def add_(self, other, *, alpha=1):
+    """self <- self + alpha * other."""
+    return context.bind_inplace(pointwise.add, self, (self, scaled(
+        "add_", self, number_or_tensor("add_", other), alpha)), NOTHING)
+
+
+@public(inplace=add_)
 def add(input, other, *, alpha=1):
     """input + alpha * other."""
-    return pointwise.add(input, other if alpha == 1 else pointwise.mul(other, alpha))
+    other = number_or_tensor("add", other)
+    return pointwise.add(number_or_tensor("add", input, "input"),
+                         scaled("add", input, other, alpha))
 
 
-@public(inplace=True, aliases=("multiply",))
-def mul(input, other):
-    """input * other."""
-    return pointwise.mul(input, other)
+def check_subtraction(x, y) -> None:
+    """`-` is not defined on bools."""
+    if any(isinstance(v, Tensor) and v.dtype.category == BOOL for v in (x, y)) and all(
+            v.dtype.category == BOOL if isinstance(v, Tensor) else True for v in (x, y)):
+        if all(isinstance(v, (Tensor, bool)) for v in (x, y)):
+            raise DtypeError(complaint("sub", "Subtraction, the `-` operator, with two bool "
+                                       "tensors is not supported", None,
+                                       "Use the `^` or `logical_xor()` operator instead."))
+    if y.__class__ is bool or (isinstance(y, Tensor) and y.dtype.category == BOOL):
+        raise DtypeError(complaint("sub", "Subtraction, the `-` operator, with a bool tensor is "
+                                   "not supported", None, "If you are trying to invert a mask, "
+                                   "use the `~` or `logical_not()` operator instead."))
 
 
-@public(inplace=True)
-def exp(input):
-    """e ** input."""
-    return pointwise.exp(input)
+def sub_(self, other, *, alpha=1):
+    """self <- self - alpha * other."""
+    check_subtraction(self, other)
+    return context.bind_inplace(pointwise.sub, self, (self, scaled(
+        "sub_", self, number_or_tensor("sub_", other), alpha)), NOTHING)
 
 
-@public(inplace=True, aliases=("negative",))
-def neg(input):
-    """-input."""
-    return pointwise.neg(input)
+@public(inplace=sub_, aliases=("subtract",))
+def sub(input, other, *, alpha=1):
+    """input - alpha * other."""
+    other = number_or_tensor("sub", other)
+    check_subtraction(input, other)
+    return pointwise.sub(number_or_tensor("sub", input, "input"),
+                         scaled("sub", input, other, alpha))
+
+
+@public(method=False)
+def rsub(input, other, *, alpha=1):
+    """other - alpha * input."""
+    return sub(other, input, alpha=alpha)
+
+
+mul = binary(pointwise.mul, "input * other.", number_first=True, aliases=("multiply",))
+
+DIVISIONS = {None: pointwise.div, "floor": pointwise.floor_divide,
+             "trunc": pointwise.trunc_divide}
+
+
+def division(op: str, rounding_mode):
+    found = DIVISIONS.get(rounding_mode)
+    if found is None:
+        raise OpError(complaint(op, "div expected rounding_mode to be one of None, 'trunc', or "
+                                "'floor'", dict(rounding_mode=repr(rounding_mode))))
+    return found
+
+
+def div_(self, other, *, rounding_mode=None):
+    """self <- self / other, rounded as `rounding_mode` says."""
+    return context.bind_inplace(division("div_", rounding_mode), self,
+                                (self, number_or_tensor("div_", other)), NOTHING)
+
+
+@public(inplace=div_, aliases=("divide",))
+def div(input, other, *, rounding_mode=None):
+    """input / other; rounding_mode "floor" or "trunc" keeps integers integral."""
+    return division("div", rounding_mode)(number_or_tensor("div", input, "input"),
+                                          number_or_tensor("div", other))
+
+
+true_divide = binary(pointwise.div, "input / other.", name="true_divide", number_first=True)
+floor_divide = binary(pointwise.floor_divide, "floor(input / other).", number_first=True)
+remainder = binary(pointwise.remainder, "input modulo other, with the sign of `other`.",
+                   number_first=True)
+fmod = binary(pointwise.fmod, "input modulo other, with the sign of `input`.")
+neg = unary(pointwise.neg, "-input.", aliases=("negative",))
+reciprocal = unary(pointwise.reciprocal, "1 / input.")
+square = unary(pointwise.square, "input * input.")
+
+
+@public
+def positive(input):
+    """input."""
+    if input.dtype.category == BOOL:
+        raise DtypeError(complaint("positive", "The `+` operator, on a bool tensor is not "
+                                   "supported"))
+    return input
+
+
+# Powers --------------------------------------------------------------------------------------
+
+
+def check_power(x, y) -> None:
+    if y.__class__ in (int, bool) and y < 0 and isinstance(x, Tensor) and (
+            x.dtype.category <= INTEGER):
+        raise OpError(complaint("pow", "Integers to negative integer powers are not allowed",
+                                dict(exponent=y), "Convert the base to a floating dtype."))
+    kinds = [v.dtype.category if isinstance(v, Tensor) else
+             BOOL if v.__class__ is bool else INTEGER for v in (x, y)]
+    if kinds == [BOOL, BOOL]:
+        raise DtypeError(complaint("pow", "bool tensors have no powers", dict(
+            base=getattr(x, "dtype", x), exponent=getattr(y, "dtype", y))))
+
+
+def pow_(self, exponent):
+    """self <- self ** exponent."""
+    exponent = number_or_tensor("pow_", exponent, "exponent")
+    check_power(self, exponent)
+    return context.bind_inplace(pointwise.pow, self, (self, exponent), NOTHING)
+
+
+@public(inplace=pow_)
+def pow(input, exponent):
+    """input ** exponent; integers wrap, and a negative integer exponent gives 0, 1 or -1."""
+    exponent = number_or_tensor("pow", exponent, "exponent")
+    check_power(input, exponent)
+    return pointwise.pow(number_or_tensor("pow", input, "input"), exponent)
+
+
+@public
+def float_power(input, exponent):
+    """input ** exponent in float64 or complex128."""
+    from flambeau.core import dtype as dtypes
+
+    def wide(v):
+        if not isinstance(v, Tensor):
+            return v if isinstance(v, complex) else float(v)
+        return v.to(dtypes.complex128 if v.dtype.is_complex else dtypes.float64)
+
+    input, exponent = wide(input), wide(exponent)
+    if not isinstance(exponent, Tensor) and exponent.__class__ is complex:
+        input = input.to(dtypes.complex128)
+    return pow(input, exponent)
+
+
+# Fused forms ---------------------------------------------------------------------------------
+
+
+def fused_forms(primitive, doc: str):
+    """`name(input, tensor1, tensor2, *, value=1)` and its in-place form."""
+    name = primitive.name
+
+    def operands(x, tensor1, tensor2, value):
+        for label, t in (("input", x), ("tensor1", tensor1), ("tensor2", tensor2)):
+            tensor_argument(name, t, label)
+        if primitive is fused.addcdiv and all(t.dtype.category <= INTEGER
+                                              for t in (tensor1, tensor2)):
+            raise OpError(complaint(name, "Integer division with addcdiv is no longer supported",
+                                    None, "Convert the operands to a floating dtype."))
+        if isinstance(value, float) and all(t.dtype.category <= INTEGER
+                                            for t in (x, tensor1, tensor2)):
+            raise OpError(complaint(name, "value must not be a float for integer tensors",
+                                    dict(value=value)))
+        return x, tensor1, tensor2, value
+
+    def in_place(self, tensor1, tensor2, *, value=1):
+        return context.bind_inplace(primitive, self, operands(self, tensor1, tensor2, value),
+                                    NOTHING)
+
+    def function(input, tensor1, tensor2, *, value=1):
+        return context.bind(primitive, operands(input, tensor1, tensor2, value), NOTHING)
+
+    in_place.__doc__ = function.__doc__ = doc
+    function.__name__ = name
+    return public(function, name=name, inplace=in_place)
+
+
+addcmul = fused_forms(fused.addcmul, "input + value * tensor1 * tensor2.")
+addcdiv = fused_forms(fused.addcdiv, "input + value * tensor1 / tensor2.")
+
+
+def check_lerp(x, end, weight) -> None:
+    tensor_argument("lerp", end, "end")
+    for label, t in (("end", end), ("weight", weight)):
+        if isinstance(t, Tensor) and t.dtype is not x.dtype and not (
+                label == "weight" and t.ndim == 0 and t.dtype.category >= FLOAT):
+            raise DtypeError(complaint("lerp", f"expected dtype {x.dtype} for `{label}` but got "
+                                       f"dtype {t.dtype}"))
+
+
+def lerp_(self, end, weight):
+    """self <- self + weight * (end - self)."""
+    check_lerp(self, end, weight)
+    return context.bind_inplace(fused.lerp, self, (self, end, weight), NOTHING)
+
+
+@public(inplace=lerp_)
+def lerp(input, end, weight):
+    """input + weight * (end - input)."""
+    check_lerp(input, end, weight)
+    return fused.lerp(input, end, weight)

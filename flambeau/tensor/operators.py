@@ -7,7 +7,11 @@ from typing import Callable
 import numpy as np
 
 from flambeau.core import context
-from flambeau.ops import pointwise
+from flambeau.core.dtype import FLOAT
+from flambeau.ops import bitwise, comparison, pointwise
+from flambeau.tensor.arithmetic import check_power, check_subtraction, neg, positive
+from flambeau.tensor.comparing import bitwise_not
+from flambeau.tensor.elementary import abs as absolute
 from flambeau.tensor.overrides import handle, switch
 from flambeau.tensor.tensor import Tensor, from_array
 
@@ -79,6 +83,46 @@ def attach(symbol: str, primitive) -> None:
     setattr(Tensor, f"__i{symbol}__", inplace_operator(f"__i{symbol}__", primitive))
 
 
-for _symbol, _primitive in [("add", pointwise.add), ("sub", pointwise.sub),
-                            ("mul", pointwise.mul), ("truediv", pointwise.div)]:
+for _symbol, _primitive in [
+        ("add", pointwise.add), ("mul", pointwise.mul), ("truediv", pointwise.div),
+        ("floordiv", pointwise.floor_divide), ("mod", pointwise.remainder),
+        ("and", bitwise.bitwise_and), ("or", bitwise.bitwise_or), ("xor", bitwise.bitwise_xor),
+        ("lshift", bitwise.bitwise_left_shift), ("rshift", bitwise.bitwise_right_shift)]:
     attach(_symbol, _primitive)
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Tensor, f"__{_name}__", binary_operator(f"__{_name}__", getattr(comparison, _name)))
+
+
+def checked_operators(symbol: str, primitive, check: Callable) -> None:
+    """The three operators of `symbol`, where `check(x, y)` may refuse the operands."""
+    plain = binary_operator(f"__{symbol}__", primitive)
+    reflected = reflected_operator(f"__r{symbol}__", primitive)
+    inplace = inplace_operator(f"__i{symbol}__", primitive)
+
+    def forward(self, other):
+        if self._spec.dtype.category < FLOAT and operand(other) is not NotImplemented:
+            check(self, other)
+        return plain(self, other)
+
+    def backward(self, other):
+        if self._spec.dtype.category < FLOAT and operand(other) is not NotImplemented:
+            check(other, self)
+        return reflected(self, other)
+
+    def in_place(self, other):
+        if self._spec.dtype.category < FLOAT and operand(other) is not NotImplemented:
+            check(self, other)
+        return inplace(self, other)
+
+    for prefix, f in (("", forward), ("r", backward), ("i", in_place)):
+        f.__name__ = f.__qualname__ = f"__{prefix}{symbol}__"
+        setattr(Tensor, f.__name__, f)
+
+
+checked_operators("sub", pointwise.sub, check_subtraction)
+checked_operators("pow", pointwise.pow, check_power)
+Tensor.__neg__ = neg
+Tensor.__pos__ = positive
+Tensor.__abs__ = absolute
+Tensor.__invert__ = bitwise_not

@@ -24,9 +24,13 @@ FUNCTIONS: dict[str, dict[str, Callable]] = {"": {}}  # module -> name -> functi
 
 
 def public(f: Callable | None = None, *, name: str | None = None, module: str = "",
-           function: bool = True, method: bool = True, inplace: bool = False, out: bool = True,
+           function: bool = True, method: bool = True, inplace: bool | Callable = False, out: bool = True,
            aliases: tuple[str, ...] = (), method_aliases: tuple[str, ...] = ()) -> Callable:
-    """Register a function under its public names; returns the public function."""
+    """Register a function under its public names; returns the public function.
+
+    `inplace=True` makes the in-place form compute and then copy; a function given instead does
+    the work itself, as body(self, ...) -> self.
+    """
     if f is None:
         return lambda f: public(f, name=name, module=module, function=function, method=method,
                                 inplace=inplace, out=out, aliases=aliases,
@@ -39,11 +43,11 @@ def public(f: Callable | None = None, *, name: str | None = None, module: str = 
         if method and not module:
             setattr(Tensor, n, call)
             if inplace:
-                setattr(Tensor, n + "_", _inplace(n, f))
+                setattr(Tensor, n + "_", _inplace(n, f, inplace))
     for n in method_aliases:
         setattr(Tensor, n, call)
         if inplace:
-            setattr(Tensor, n + "_", _inplace(n, f))
+            setattr(Tensor, n + "_", _inplace(n, f, inplace))
     return call
 
 
@@ -74,7 +78,10 @@ def _with_out(name: str, f: Callable) -> Callable:
     return call
 
 
-def _inplace(name: str, f: Callable) -> Callable:
+def _inplace(name: str, f: Callable, body: bool | Callable) -> Callable:
+    if callable(body):
+        return _overridable(name + "_", body)
+
     def call(self, *args, **kwargs):
         if switch.active:
             result = handle(call, (self, *args), kwargs)

@@ -1,0 +1,57 @@
+"""Tensors of one element as Python numbers, and filling with one number."""
+
+from __future__ import annotations
+
+from flambeau.core.errors import ArgumentError, OpError, complaint
+from flambeau.ops.casts import copy
+from flambeau.tensor.forms import number_or_tensor
+from flambeau.tensor.public import public
+from flambeau.tensor.tensor import Tensor
+
+
+def truth(self: Tensor) -> bool:
+    """The truth of the only element."""
+    n = self._spec.numel
+    if n != 1:
+        what = "no values" if n == 0 else "more than one value"
+        raise OpError(complaint("bool", f"Boolean value of Tensor with {what} is ambiguous",
+                                dict(shape=list(self.shape)), "Use .any() or .all()."))
+    return bool(self.item())
+
+
+def index(self: Tensor) -> int:
+    """The only element of an integer tensor, as an index."""
+    if self._spec.numel != 1 or self._spec.dtype.category > 1:
+        raise ArgumentError(complaint(
+            "index", "only integer tensors of a single element can be converted to an index",
+            dict(dtype=self.dtype, shape=list(self.shape))))
+    return int(self.item())
+
+
+Tensor.__bool__ = truth
+Tensor.__int__ = lambda self: int(self.item())
+Tensor.__float__ = lambda self: float(self.item())
+Tensor.__complex__ = lambda self: complex(self.item())
+Tensor.__index__ = index
+
+
+@public(out=False)
+def zero_(input):
+    """input <- 0."""
+    return copy.inplace(input, 0)
+
+
+@public(out=False)
+def fill_(input, value):
+    """input <- value, a number or a zero-dimensional tensor."""
+    value = number_or_tensor("fill_", value, "value")
+    if isinstance(value, Tensor) and value.ndim:
+        raise OpError(complaint("fill_", "fill_ only supports 0-dimension value tensor",
+                                dict(shape=list(value.shape)), "Use copy_."))
+    return copy.inplace(input, value)
+
+
+@public(out=False)
+def fill(input, value):
+    """A tensor like `input` of one value."""
+    return fill_(input.clone(), value)

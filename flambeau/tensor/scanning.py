@@ -1,0 +1,22 @@
+"""Running sums, products and extrema under PyTorch's names."""
+
+from __future__ import annotations
+
+from flambeau.ops import scans
+from flambeau.ops.dims import normal_dim
+from flambeau.tensor.public import public
+from flambeau.tensor.reducing import accumulation_dtype, converted
+
+
+@public(inplace=True)
+def cumsum(input, dim, *, dtype=None):
+    """out[k] = input[0] + .. + input[k] along `dim`; integers and bools add up in int64."""
+    return scans.cumsum(converted(input, dtype), dim=normal_dim("cumsum", dim, input.ndim),
+                        dtype=accumulation_dtype(input, dtype))
+
+
+@public(inplace=True)
+def cumprod(input, dim, *, dtype=None):
+    """out[k] = input[0] * .. * input[k] along `dim`; integers and bools multiply in int64."""
+    return scans.cumprod(converted(input, dtype), dim=normal_dim("cumprod", dim, input.ndim),
+                         dtype=accumulation_dtype(input, dtype))
