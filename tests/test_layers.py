@@ -14,7 +14,7 @@ LAYERS = [
     {"aot"},
     {"capture"},
     {"nn", "optim", "data", "amp", "func", "distributions", "vision", "serialization", "utils"},
-    {"functional"},
+    {"functional", "linalg", "fft", "special", "masked", "signal"},
     {"autograd"},
     {"eager"},
     {"random"},

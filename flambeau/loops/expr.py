@@ -10,6 +10,10 @@ scalar    -                   name                  a number passed at run time
 load      one per dimension   Buf                   the element at that index
 guarded   condition, other,   Buf                   the element where the condition holds (nothing is
           one per dimension                         read elsewhere), else other
+at        offset              Buf                   the element at that offset from the buffer's start;
+                                                    made by the scheduler from `load`
+at_where  condition, other,   Buf                   the same for `guarded`
+          offset
 cast      x                   -                     x converted to `dtype` as C (floats to ints) does
 check     index, size         (op, wrap)            index if 0 <= index < size, else IndexError;
                                                     `wrap` first adds size to a negative index
@@ -71,7 +75,9 @@ class Expr(Node):
         elif self.args:
             free = self.args[0].free.union(*[a.free for a in self.args[1:]])
             if self.kind == "reduce":
-                free -= frozenset(self.args[self.attr[1]:])
+                bound = self.args[self.attr[1]:]
+                free = free.union(*[i.attr[1].free for i in bound if isinstance(i.attr[1], Expr)])
+                free -= frozenset(bound)
         else:
             free = frozenset()
         object.__setattr__(self, "free", free)

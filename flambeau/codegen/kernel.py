@@ -1,0 +1,70 @@
+"""Nests compiled to one native entry point.
+
+    kernel = compile_kernel(nest(shape, lambda i: x[i] + y[i]))
+    kernel.entry(x_address, y_address, out_address)
+
+The entry takes the addresses of `kernel.parameters`, then the runtime sizes and scalars of
+`kernel.numbers`, in order. It keeps the GIL. Buffers that are written and read again in between live
+inside of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from flambeau.codegen import target as targets
+from flambeau.codegen.nest.program import NestProgram
+from flambeau.loops.nest import Nest
+from flambeau.runtime import builtin, jit, pool
+from flambeau.schedule.fuse import fused
+from flambeau.schedule.liveness import externals
+from flambeau.schedule.machine import Machine
+from flambeau.schedule.plan import Plan, planned
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled kernel."""
+
+    entry: Callable[..., None]
+    parameters: tuple[str, ...]  # buffers, in the order of the entry's addresses
+    numbers: tuple[str, ...]  # sizes and scalars, after them
+    nests: tuple[tuple[Nest, ...], ...]  # what was fused with what
+    plans: tuple[Plan, ...]
+    llvm: str
+
+    @property
+    def source(self) -> str:
+        """The nests as text, one group a kernel."""
+        return "\n\n".join("\n".join(map(str, group)) for group in self.nests)
+
+
+def machine_of(target: targets.Target) -> Machine:
+    return Machine(target.vector_bytes, target.vector_registers, target.masked_memory,
+                   target.level1_bytes, target.level2_bytes)
+
+
+def compile_kernel(nests: Nest | Iterable[Nest], *, threads: bool = True,
+                   parameters: Sequence[str] | None = None,
+                   target: targets.Target | None = None) -> Kernel:
+    """One native entry for `nests`, fused where that pays, run in order.
+
+    `parameters` orders the buffers that the caller passes; without it they are those read before
+    they are written, then those written and not read again, by first appearance. A buffer that is
+    written and not among the parameters is scratch. Results do not depend on the number of threads;
+    with `threads=False` the calling thread does everything.
+    """
+    given = (nests,) if isinstance(nests, Nest) else tuple(nests)
+    target = target or targets.host()
+    outside = tuple(parameters) if parameters is not None else externals(given)
+    machine = machine_of(target)
+    groups = fused(given, outside, machine)
+    plans = tuple(planned(list(group), machine) for group in groups)
+    pool.available_cpus()  # the pool must be imported: it answers when code asks for its functions
+    program = NestProgram(target, groups, plans, outside, threads)
+    text = program.text()
+    library = jit.load(text, cpu=target.cpu, features=target.features)
+    letters = program.letters()
+    entry = builtin.wrap(library, "entry", "run", letters)
+    return Kernel(entry, outside, program.number_names(), groups, plans, text)

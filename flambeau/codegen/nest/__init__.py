@@ -1,0 +1,1 @@
+"""Loop nests as LLVM IR with explicit vectors."""

@@ -1,0 +1,1 @@
+"""From nests to kernels: fusion, loop order, vectors, chunks for threads, memory."""

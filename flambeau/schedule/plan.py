@@ -1,0 +1,96 @@
+"""One kernel planned: nests over one domain become a tree of passes, cut into chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from flambeau.loops.expr import Expr
+from flambeau.loops.nest import Nest
+from flambeau.schedule.choose import element_bytes, vector_loop
+from flambeau.schedule.cost import extent, repeat_cycles
+from flambeau.schedule.domain import (
+    bound_of,
+    collapsed,
+    folds,
+    folds_rearranged,
+    ordered,
+    split_quotients,
+)
+from flambeau.schedule.flat import Flat, Put, flatten, without_unit_loops
+from flambeau.schedule.machine import Machine
+from flambeau.schedule.parallel import Chunks, chunks
+from flambeau.schedule.rows import with_rows
+from flambeau.schedule.tree import Builder, Pass
+
+HEAVY_CYCLES = 12  # bodies above this have enough parallel work in one vector
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Passes to run in order; `chunks` cuts the only one, or is None for a serial kernel."""
+
+    passes: tuple[Pass, ...]
+    puts: tuple[Put, ...]  # stores outside of all loops, after the passes
+    chunks: Chunks | None
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.passes))
+
+
+def planned(nests: list[Nest], machine: Machine) -> Plan:
+    """Nests over (prefixes of) one domain as one kernel."""
+    flat = rearranged(flatten(nests))
+    width = machine.vector_bytes // element_bytes(flat.roots())
+    vector = vector_loop(flat, max(1, width))
+    flat, vector = row_named(ordered(flat, vector), vector)
+    passes, puts = Builder(vector).block(frozenset(), flat.iters, flat.puts)
+    outer = Pass((), passes, puts)
+    outer = with_lanes(with_rows(outer), machine, ())
+    cut = chunks(outer.body[0]) if len(outer.body) == 1 and not puts else None
+    return Plan(outer.body, puts, cut)
+
+
+def rearranged(flat: Flat) -> Flat:
+    flat = folds_rearranged(without_unit_loops(flat))
+    flat = collapsed(ordered(flat))
+    parted = split_quotients(flat)
+    return flat if parted is flat else collapsed(ordered(parted))
+
+
+def row_named(flat: Flat, vector: Expr | None) -> tuple[Flat, Expr | None]:
+    """The innermost loop under the name of the folds' loop, so that equal values are one node."""
+    if not flat.iters:
+        return flat, vector
+    last = flat.iters[-1]
+    rows = [bound_of(f)[0] for f in folds(flat.roots()) if len(bound_of(f)) == 1 and last not in f.free]
+    same = next((r for r in rows if r.attr[1] == last.attr[1] and r not in flat.iters), None)
+    if same is None or any(s.kind == "scan" for s in flat.roots()):
+        return flat, vector
+    return flat.mapped({last: same}, (*flat.iters[:-1], same)), same if vector is last else vector
+
+
+def with_lanes(p: Pass, machine: Machine, outer: tuple) -> Pass:
+    """Vector widths set in every pass."""
+    body = tuple(with_lanes(b, machine, outer) for b in p.body)
+    if p.vector is None:
+        return replace(p, body=body)
+    roots = p.roots()
+    one = max(1, machine.vector_bytes // element_bytes(roots))
+    n = p.vector.attr[1]
+    if isinstance(n, int) and n < one:
+        one = 1 << (n - 1).bit_length()
+    return replace(p, body=body, lanes=one * unroll(p, roots, machine, one), tail=one)
+
+
+def unroll(p: Pass, roots: list[Expr], machine: Machine, one: int) -> int:
+    """How many vectors one step handles: enough to hide the latency of folds, while registers last."""
+    heavy = sum(repeat_cycles(r) for r in roots) > HEAVY_CYCLES
+    folding = len(p.folds) + sum(len(b.folds) for b in p.body)
+    most = 2 if heavy else 4
+    if folding:
+        most = 4 if folding <= 2 else 2
+    if machine.registers < 32:
+        most = min(most, 2)
+    while most > 1 and extent(p.vector) < most * one:
+        most //= 2
+    return most
