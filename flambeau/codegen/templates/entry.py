@@ -91,8 +91,7 @@ def build(
     module.append(builtin.DECLARATIONS)
     long = kernel.nanoseconds >= LONG_NANOSECONDS
     letters = "p" * kernel.pointers
-    module.append(
-        builtin.trampoline(name, f"{name}_entry", letters, release_gil=long, status=True)
-    )
+    call, entry = f"{name}_call", f"{name}_entry"
+    module.append(builtin.trampoline(call, entry, letters, release_gil=long, status=True))
     library = jit.load(module.text(), cpu=target.cpu, features=target.features, level=level)
-    return builtin.wrap(library, name, f"{name}_entry", letters, status=True)
+    return builtin.wrap(library, call, entry, letters, status=True)

@@ -1,29 +1,32 @@
 """C = alpha op(A) op(B) + beta C for shapes known when the code is made.
 
-Blocks of k (`depth`) are packed into panels and swept tile by tile: an area of tiles is one chunk of
-the thread pool; inside it a panel of B stays in the first-level cache while the area's panels of A
-come from the second. Panels are of even size, so there are no slow edges. An operand whose rows the
-micro-kernel can read in place is not packed when it is read too rarely to pay. The sum over k has one
-fixed order per shape: the result does not depend on the number of threads.
+An area of register tiles is one chunk of the thread pool. The chunk packs the panels of B that it
+needs, for one block of k (`depth`) at a time, and sweeps the panels of A over each while it is close
+to the core: no data move between cores. Rows of A are read in place unless they fall on the same
+cache lines. Panels are of even size, so there are no slow edges. The sum over k has one fixed order
+per shape: the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel, packing
 from flambeau.codegen.templates.entry import Kernel, set_slot, slot, thread_memory
 from flambeau.codegen.templates.epilogue import Place
-from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS, GemmSpec, Plan, plan
+from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS, GemmSpec, Plan
 from flambeau.codegen.templates.microkernel import Strides
 from flambeau.codegen.text import Function, Module, Operand, Value, constant, size_of, vector
 from flambeau.runtime import pool
 
-A, B, C = range(3)  # slots; then the epilogue's pointers, the memory, and the cells below
+Bounds = tuple[Operand, Operand]
+A, B, C = range(3)  # slots; then the epilogue's pointers and the memory
 SERIAL_FLOPS = 4_000_000  # below, the products of a batch are not cut up
+
 
 @dataclass(slots=True)
 class Generator:
@@ -43,8 +46,6 @@ class Generator:
         self.lanes = self.target.lanes(self.element)
         self.type = vector(self.lanes, self.element)
 
-    # cells of `slots`
-
     @property
     def pointers(self) -> int:
         return 3 + (self.spec.epilogue.pointers if self.spec.epilogue else 0)
@@ -52,14 +53,6 @@ class Generator:
     @property
     def memory_slot(self) -> int:
         return self.pointers
-
-    @property
-    def k_slot(self) -> int:
-        return self.pointers + 1
-
-    @property
-    def depth_slot(self) -> int:
-        return self.pointers + 2
 
     # geometry
 
@@ -85,13 +78,22 @@ class Generator:
         return self._rounded(self.plan.depth * self.plan.columns + self.lanes)
 
     @property
-    def b_offset(self) -> int:
-        return self.a_panel * self.plan.row_panels if self.plan.pack_a else 0
+    def a_bytes(self) -> int:
+        """Packed A, all blocks of k."""
+        panels = self.plan.row_panels * self.k_blocks if self.plan.pack_a else 0
+        return self.a_panel * panels * size_of(self.element)
 
     @property
-    def memory_bytes(self) -> int:
-        b = self.b_panel * self.column_panels if self.plan.pack_b else 0
-        return (self.b_offset + b) * size_of(self.element)
+    def b_bytes(self) -> int:
+        """Panels of B of one chunk: one at a time, unless several blocks of rows use them."""
+        if not self.plan.pack_b:
+            return 0
+        panels = math.ceil(self.column_panels / self.plan.areas[1]) if self.keeps_b else 1
+        return self.b_panel * panels * size_of(self.element)
+
+    @property
+    def keeps_b(self) -> bool:
+        return math.ceil(self.plan.row_panels / self.plan.areas[0]) > self.plan.row_block
 
     def _rounded(self, count: int) -> int:
         line = 64 // size_of(self.element)
@@ -116,11 +118,9 @@ class Generator:
         index = f.add(f.mul(column, ldb), k) if self.spec.trans_b else f.add(f.mul(k, ldb), column)
         return f.gep(b, index, self.element)
 
-    def a_packed(self, f: Function, memory: Value, panel: Operand) -> Value:
-        return f.gep(memory, f.mul(panel, self.a_panel), self.element)
-
-    def b_packed(self, f: Function, memory: Value, panel: Operand) -> Value:
-        return f.gep(memory, f.add(f.mul(panel, self.b_panel), self.b_offset), self.element)
+    def a_packed(self, f: Function, memory: Value, panel: Operand, block: Operand) -> Value:
+        index = f.add(f.mul(block, self.plan.row_panels), panel)
+        return f.gep(memory, f.mul(index, self.a_panel), self.element)
 
     # parts
 
@@ -148,6 +148,7 @@ class Generator:
         known = self.spec.k if self.k_blocks == 1 else k
         tail = columns % self.lanes
         masked = 0 if self.plan.pack_b else tail
+        self._prefetch(f, c, rows, columns)
         tile = microkernel.outer_product(
             f, a, b, known, rows, vectors, self.type, strides, self.plan.unroll, masked
         )
@@ -169,6 +170,14 @@ class Generator:
                 branch.otherwise()
                 microkernel.store_tile(f, tile, c, ldc, columns)
         f.ret()
+
+    def _prefetch(self, f: Function, c: Value, rows: int, columns: int) -> None:
+        """Ask for the lines of a tile of C ahead of its stores."""
+        line = 64 // size_of(self.element)
+        for i in range(rows):
+            for j in range(0, columns, line):
+                at = i * self.spec.strides[C] + j
+                f.prefetch(f.gep(c, at, self.element), write=True)
 
     def _scaled(self, f: Function, tile: microkernel.Tile) -> microkernel.Tile:
         if self.spec.alpha == 1:
@@ -249,25 +258,25 @@ class Generator:
             for columns in dict.fromkeys(c for _, c in self.variants()):
                 name = f"{self.name}_pack_b{columns}"
                 if self.spec.trans_b:
-                    packing.panel_from_rows(
-                        self.module, name, columns, wide, ldb, self.type, tail
-                    )
+                    packing.panel_from_rows(self.module, name, columns, wide, ldb, self.type, tail)
                 else:
                     packing.panel_from_columns(self.module, name, columns, wide, ldb, self.type)
 
-    def pack_panel_a(self, f: Function, slots: Value, panel: Operand) -> None:
-        k0, depth = slot(f, slots, self.k_slot, "i64"), slot(f, slots, self.depth_slot, "i64")
+    def pack_panel_a(self, f: Function, slots: Value, index: Operand) -> None:
+        """Pack panel `index` of those of all blocks of k."""
+        panel = f.urem(index, self.plan.row_panels)
+        block = f.udiv(index, self.plan.row_panels)
+        k0 = f.mul(block, self.plan.depth)
         source = self.a_source(f, slot(f, slots, A), self.first_row(f, panel), k0)
-        target = self.a_packed(f, slot(f, slots, self.memory_slot), panel)
+        target = self.a_packed(f, slot(f, slots, self.memory_slot), panel, block)
         for rows in self._each_height(f, panel):
-            f.call(f"{self.name}_pack_a{rows}", "void", source, target, depth)
+            f.call(f"{self.name}_pack_a{rows}", "void", source, target, self.k_count(f, k0))
 
-    def pack_panel_b(self, f: Function, slots: Value, panel: Operand) -> None:
-        k0, depth = slot(f, slots, self.k_slot, "i64"), slot(f, slots, self.depth_slot, "i64")
-        source = self.b_source(f, slot(f, slots, B), k0, f.mul(panel, self.plan.columns))
-        target = self.b_packed(f, slot(f, slots, self.memory_slot), panel)
-        for columns in self._each_width(f, panel):
-            f.call(f"{self.name}_pack_b{columns}", "void", source, target, depth)
+    def k_count(self, f: Function, k0: Operand) -> Operand:
+        """How many steps of k the block that starts at k0 has."""
+        if self.k_blocks == 1:
+            return self.spec.k
+        return f.minimum(f.sub(self.spec.k, k0), self.plan.depth)
 
     def _each_height(self, f: Function, panel: Operand) -> Iterator[int]:
         """Branch on the panel's height; the body is emitted once for each."""
@@ -292,92 +301,101 @@ class Generator:
             yield self.last_columns
 
     def compute_area(
+        self, f: Function, slots: Value, rows: Bounds, columns: Bounds, own: Value
+    ) -> None:
+        """All tiles of panels rows[0]..rows[1] and columns[0]..columns[1]; `own` holds B."""
+        with f.loop(0, self.k_blocks) as blocks:
+            k0 = f.mul(blocks.index, self.plan.depth)
+            if not self.keeps_b:
+                self._compute_rows(f, slots, rows, columns, own, blocks.index, k0, None)
+            else:
+                with f.loop(*rows, self.plan.row_block) as high:
+                    end = f.minimum(f.add(high.index, self.plan.row_block), rows[1])
+                    part = (high.index, end)
+                    first = f.compare("eq", high.index, rows[0])
+                    self._compute_rows(f, slots, part, columns, own, blocks.index, k0, first)
+        f.ret()
+
+    def _compute_rows(
         self,
         f: Function,
         slots: Value,
-        rows: tuple[Operand, Operand],
-        columns: tuple[Operand, Operand],
+        rows: Bounds,
+        columns: Bounds,
+        own: Value,
+        block: Value,
+        k0: Operand,
+        first: Value | None,
     ) -> None:
-        """All tiles of panels rows[0]..rows[1] and columns[0]..columns[1]."""
-        a, b, c = (slot(f, slots, i) for i in (A, B, C))
-        memory = slot(f, slots, self.memory_slot) if self.memory_bytes else a
-        k0, depth = slot(f, slots, self.k_slot, "i64"), slot(f, slots, self.depth_slot, "i64")
+        """One block of k and of rows; B is packed only if `first` (None: always)."""
         with f.loop(*columns) as across:
             column = f.mul(across.index, self.plan.columns)
+            b = self.b_source(f, slot(f, slots, B), k0, column)
             if self.plan.pack_b:
-                panel_b = self.b_packed(f, memory, across.index)
-            else:
-                panel_b = self.b_source(f, b, k0, column)
+                kept = 0 if first is None else f.sub(across.index, columns[0])
+                panel = f.gep(own, f.mul(kept, self.b_panel), self.element)
+                with f.when(first) if first is not None else nullcontext():
+                    for width in self._each_width(f, across.index):
+                        f.call(f"{self.name}_pack_b{width}", "void", b, panel, self.k_count(f, k0))
+                b = panel
             with f.loop(*rows) as down:
-                row = self.first_row(f, down.index)
-                if self.plan.pack_a:
-                    panel_a = self.a_packed(f, memory, down.index)
-                else:
-                    panel_a = self.a_source(f, a, row, k0)
-                at = f.gep(c, f.add(f.mul(row, self.spec.strides[C]), column), self.element)
-                for width in self._each_width(f, across.index):
-                    for height in self._each_height(f, down.index):
-                        f.call(
-                            f"{self.name}_tile_{height}x{width}",
-                            "void",
-                            slots,
-                            depth,
-                            panel_a,
-                            panel_b,
-                            at,
-                            row,
-                            column,
-                            k0,
-                        )
+                self._compute_tile(f, slots, down.index, across.index, b, block, k0)
 
-    def k_loop(self, f: Function, slots: Value) -> Iterator[None]:
-        """Run the body for each block of k, with the cells `k` and `depth` set."""
-        if self.k_blocks == 1:
-            set_slot(f, slots, self.k_slot, 0)
-            set_slot(f, slots, self.depth_slot, self.spec.k)
-            yield
-            return
-        with f.loop(0, self.spec.k, self.plan.depth) as loop:
-            set_slot(f, slots, self.k_slot, loop.index)
-            depth = f.minimum(f.sub(self.spec.k, loop.index), self.plan.depth)
-            set_slot(f, slots, self.depth_slot, depth)
-            yield
+    def _compute_tile(
+        self,
+        f: Function,
+        slots: Value,
+        i: Value,
+        j: Value,
+        b: Value,
+        block: Value,
+        k0: Operand,
+    ) -> None:
+        row, column = self.first_row(f, i), f.mul(j, self.plan.columns)
+        if self.plan.pack_a:
+            a = self.a_packed(f, slot(f, slots, self.memory_slot), i, block)
+        else:
+            a = self.a_source(f, slot(f, slots, A), row, k0)
+        c = f.add(f.mul(row, self.spec.strides[C]), column)
+        at = f.gep(slot(f, slots, C), c, self.element)
+        k = self.k_count(f, k0)
+        for width in self._each_width(f, j):
+            for height in self._each_height(f, i):
+                tile = f"{self.name}_tile_{height}x{width}"
+                f.call(tile, "void", slots, k, a, b, at, row, column, k0)
 
     # whole products
 
     def emit_serial(self) -> str:
-        """``serial(slots)``: the product on one thread."""
+        """``serial(slots)``: the product on one thread; its memory holds A and then B."""
         name = f"{self.name}_serial"
         f = self.module.function(name, [("ptr", "slots")])
         (slots,) = f.arguments
-        for _ in self.k_loop(f, slots):
-            if self.plan.pack_a:
-                with f.loop(0, self.plan.row_panels) as loop:
-                    self.pack_panel_a(f, slots, loop.index)
-            if self.plan.pack_b:
-                with f.loop(0, self.column_panels) as loop:
-                    self.pack_panel_b(f, slots, loop.index)
-            self.compute_area(f, slots, (0, self.plan.row_panels), (0, self.column_panels))
-        f.ret()
+        if self.plan.pack_a:
+            with f.loop(0, self.plan.row_panels * self.k_blocks) as loop:
+                self.pack_panel_a(f, slots, loop.index)
+        own = self._own_memory(f, slots, 0)
+        self.compute_area(f, slots, (0, self.plan.row_panels), (0, self.column_panels), own)
         return name
 
+    def _own_memory(self, f: Function, slots: Value, thread: Operand) -> Value:
+        if not self.b_bytes:
+            return Value("null", "ptr")
+        memory = slot(f, slots, self.memory_slot)
+        return thread_memory(f, memory, self.a_bytes, self.b_bytes, thread)
+
     def emit_parallel(self) -> str:
-        """``parallel(slots)``: packing and then areas of tiles as chunks of the pool."""
-        packed = self._emit_pack_chunk()
+        """``parallel(slots)``: packing of A and then areas of tiles as chunks of the pool."""
         area = self._emit_area_chunk()
         name = f"{self.name}_parallel"
         f = self.module.function(name, [("ptr", "slots")])
         (slots,) = f.arguments
+        if self.plan.pack_a:
+            packed = self._emit_pack_chunk()
+            panels = self.plan.row_panels * self.k_blocks
+            f.parallel_for(packed, slots, panels, self.a_bytes // 8)
         down, across = self.plan.areas
-        work = int(self.flops / self.k_blocks / GFLOPS_GUESS)
-        panels = (self.plan.row_panels if self.plan.pack_a else 0) + (
-            self.column_panels if self.plan.pack_b else 0
-        )
-        for _ in self.k_loop(f, slots):
-            if panels:
-                bytes_moved = self.memory_bytes // max(1, pool.get_num_threads())
-                f.parallel_for(packed, slots, panels, bytes_moved // 8)
-            f.parallel_for(area, slots, down * across, work)
+        f.parallel_for(area, slots, down * across, int(self.flops / GFLOPS_GUESS))
         f.ret()
         return name
 
@@ -389,27 +407,18 @@ class Generator:
         name = f"{self.name}_pack"
         f = self.module.function(name, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
         slots, i, _ = f.arguments
-        if self.plan.pack_a and self.plan.pack_b:
-            with f.either(f.compare("slt", i, self.plan.row_panels)) as branch:
-                self.pack_panel_a(f, slots, i)
-                branch.otherwise()
-                self.pack_panel_b(f, slots, f.sub(i, self.plan.row_panels))
-        elif self.plan.pack_a:
-            self.pack_panel_a(f, slots, i)
-        elif self.plan.pack_b:
-            self.pack_panel_b(f, slots, i)
+        self.pack_panel_a(f, slots, i)
         f.ret()
         return name
 
     def _emit_area_chunk(self) -> str:
         name = f"{self.name}_area"
         f = self.module.function(name, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
-        slots, i, _ = f.arguments
+        slots, i, thread = f.arguments
         down, across = self.plan.areas
         rows = share(f, f.udiv(i, across), self.plan.row_panels, down)
         columns = share(f, f.urem(i, across), self.column_panels, across)
-        self.compute_area(f, slots, rows, columns)
-        f.ret()
+        self.compute_area(f, slots, rows, columns, self._own_memory(f, slots, thread))
         return name
 
     def emit_batch(self, serial: str) -> str:
@@ -418,9 +427,10 @@ class Generator:
         f = self.module.function(chunk, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
         slots, i, thread = f.arguments
         own = self._product_slots(f, slots, i)
-        memory = slot(f, slots, self.memory_slot)
-        if self.memory_bytes:
-            set_slot(f, own, self.memory_slot, thread_memory(f, memory, 0, self.memory_bytes, thread))
+        if self.a_bytes + self.b_bytes:
+            memory = slot(f, slots, self.memory_slot)
+            mine = thread_memory(f, memory, 0, self.a_bytes + self.b_bytes, thread)
+            set_slot(f, own, self.memory_slot, mine)
         f.call(serial, "void", own)
         f.ret()
         name = f"{self.name}_batch"
@@ -432,7 +442,7 @@ class Generator:
 
     def _product_slots(self, f: Function, slots: Value, index: Operand) -> Value:
         """Cells of product number `index` of the batch, the memory's left unset."""
-        own = f.alloca("i64", self.depth_slot + 1)
+        own = f.alloca("i64", self.memory_slot + 1)
         for i in range(3, self.pointers):
             set_slot(f, own, i, slot(f, slots, i))
         strides = (self.spec.batch_a, self.spec.batch_b, self.spec.batch_c)
@@ -454,7 +464,7 @@ class Generator:
         (slots,) = f.arguments
         with f.loop(0, self.spec.batches) as loop:
             own = self._product_slots(f, slots, loop.index)
-            if self.memory_bytes:
+            if self.a_bytes + self.b_bytes:
                 set_slot(f, own, self.memory_slot, slot(f, slots, self.memory_slot))
             f.call(parallel, "void", own)
         f.ret()
@@ -462,29 +472,26 @@ class Generator:
 
     def emit(self) -> Kernel:
         """Add the product to the module."""
+        spec = self.spec
+        in_chunks = spec.batches >= pool.get_num_threads() or self.flops < SERIAL_FLOPS
+        if spec.batch and in_chunks:
+            self.plan = replace(self.plan, areas=(1, 1))
         self.emit_packers()
         for rows, columns in self.variants():
             self.emit_tile_kernel(rows, columns)
-        shared, own = self.memory_bytes, 0
-        many = self.spec.batches >= pool.get_num_threads()
-        if not self.spec.batch:
+        shared, own = self.a_bytes, self.b_bytes
+        if not spec.batch:
             name = self.emit_parallel()
-        elif many or self.flops < SERIAL_FLOPS:
+        elif in_chunks:
             name = self.emit_batch(self.emit_serial())
-            shared, own = 0, self.memory_bytes
+            shared, own = 0, self.a_bytes + self.b_bytes
         else:
             name = self.emit_one_by_one(self.emit_parallel())
-        time = int(self.flops * self.spec.batches / GFLOPS_GUESS)
-        return Kernel(name, self.pointers, self.depth_slot + 1, shared, own, time)
+        time = int(self.flops * spec.batches / GFLOPS_GUESS)
+        return Kernel(name, self.pointers, self.memory_slot + 1, shared, own, time)
 
 
-def share(f: Function, part: Operand, total: int, parts: int) -> tuple[Operand, Operand]:
+def share(f: Function, part: Operand, total: int, parts: int) -> Bounds:
     """Bounds of one of `parts` even shares of `total`."""
     low = f.udiv(f.mul(part, total), parts)
     return low, f.udiv(f.mul(f.add(part, 1), total), parts)
-
-
-def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
-    """Add the kernel of `spec` (sizes above 0) to a module; its pointers: A, B, C, epilogue's."""
-    chosen = plan(spec, target, pool.get_num_threads())
-    return Generator(module, name, spec, target, chosen).emit()

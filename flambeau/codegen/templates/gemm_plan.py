@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates.epilogue import Epilogue
 from flambeau.codegen.text import size_of
 
+A_COST = 0.3  # of fetching a panel of A from the third-level cache, in tiles
+CACHE_WAYS = 12  # lines with equal low address bits that a first-level cache holds
 ELEMENTS = {"float32": "float", "float64": "double"}
 GFLOPS_GUESS = 100.0  # of one thread, to estimate the time of a call
 
@@ -18,8 +20,9 @@ GFLOPS_GUESS = 100.0  # of one thread, to estimate the time of a call
 class GemmSpec:
     """One product. Leading dimensions are in elements: the distance between stored rows.
 
-    A is stored [m, k], or [k, m] with `trans_a`; B [k, n], or [n, k] with `trans_b`. `batch` are the
-    sizes of leading dimensions, `batch_a` and so on the operands' strides along them (0 broadcasts).
+    A is stored [m, k], or [k, m] with `trans_a`; B [k, n], or [n, k] with `trans_b`. `batch` are
+    the sizes of leading dimensions, `batch_a` and so on the operands' strides along them (0
+    broadcasts).
     """
 
     m: int
@@ -53,6 +56,40 @@ class GemmSpec:
         return math.prod(self.batch)
 
 
+def normalised(spec: GemmSpec) -> GemmSpec:
+    """The same product with stored vectors called rows: a column one element wide is one."""
+    lda, ldb, _ = spec.strides
+    if spec.m == 1 and spec.trans_a and lda == 1:
+        spec = replace(spec, trans_a=False, lda=spec.k)
+    if spec.n == 1 and not spec.trans_b and ldb == 1:
+        spec = replace(spec, trans_b=True, ldb=spec.k)
+    return spec
+
+
+def is_better_swapped(spec: GemmSpec) -> bool:
+    """Whether the one column of C, contiguous, is better made as the row of C^T = B^T A^T."""
+    return (
+        spec.n == 1 and spec.m > 1 and spec.strides[2] == 1 and spec.trans_a and not spec.epilogue
+    )
+
+
+def swapped(spec: GemmSpec) -> GemmSpec:
+    """C^T = op(B)^T op(A)^T for a C of one column: the operands change places."""
+    lda, ldb, _ = spec.strides
+    return replace(
+        spec,
+        m=1,
+        n=spec.m,
+        trans_a=not spec.trans_b,
+        trans_b=not spec.trans_a,
+        lda=ldb,
+        ldb=lda,
+        ldc=spec.m,
+        batch_a=spec.batch_b,
+        batch_b=spec.batch_a,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a product is cut up."""
@@ -63,6 +100,7 @@ class Plan:
     pack_a: bool
     pack_b: bool
     areas: tuple[int, int]  # chunks along m and along n
+    row_block: int  # panels of A that stay in the second-level cache together
     unroll: int
 
     @property
@@ -76,56 +114,60 @@ def plan(spec: GemmSpec, target: Target, threads: int) -> Plan:
     size = size_of(element)
     height, columns = _tile(spec, target, element)
     rows = tuple(microkernel.even_parts(spec.m, height))
-    pack_a, pack_b = _packing(spec, target, len(rows), size)
+    pack_a, pack_b = _packing(spec, target, len(rows))
     depth = _depth(spec, target, len(rows), columns * size)
-    column_panels = math.ceil(spec.n / columns)
-    areas = _areas(len(rows), column_panels, threads, depth * height * size, target)
+    pack_cost = (1.0 if spec.trans_b else 0.5) if pack_b else 0.0
+    areas = _areas(len(rows), math.ceil(spec.n / columns), threads, pack_cost)
+    block = max(1, target.level2_bytes // 2 // (depth * height * size))
     unroll = next(u for u in (4, 2, 1) if depth % u == 0 and spec.k % u == 0)
-    return Plan(rows, columns, depth, pack_a, pack_b, areas, unroll)
+    return Plan(rows, columns, depth, pack_a, pack_b, areas, block, unroll)
 
 
 def _tile(spec: GemmSpec, target: Target, element: str) -> tuple[int, int]:
-    """Rows and columns of a register tile: wide where there are few rows."""
+    """Rows and columns of a register tile: wide where there are few rows, or where rows of A fall
+    on the same lines of the first-level cache.
+    """
     shape = microkernel.tile_shape(target, element)
-    if spec.m > 3:
-        return shape.rows, shape.columns
-    vectors = min(8, (target.vector_registers - 2) // (spec.m + 1), math.ceil(spec.n / shape.lanes))
-    return shape.rows, max(1, vectors) * shape.lanes
+    if spec.m <= 3:
+        room = (target.vector_registers - 2) // (spec.m + 1)
+        vectors = min(8, room, math.ceil(spec.n / shape.lanes))
+        return shape.rows, max(1, vectors) * shape.lanes
+    if shape.rows > CACHE_WAYS and _on_same_lines(spec, element) and not spec.trans_a:
+        return 8, 3 * shape.lanes
+    return shape.rows, shape.columns
 
 
-def _packing(spec: GemmSpec, target: Target, row_panels: int, size: int) -> tuple[bool, bool]:
+def _on_same_lines(spec: GemmSpec, element: str) -> bool:
+    """Whether stored rows of A are whole pages apart."""
+    return spec.strides[0] * size_of(element) % 4096 == 0
+
+
+def _packing(spec: GemmSpec, target: Target, row_panels: int) -> tuple[bool, bool]:
     """Which operands are copied: those that cannot be read in place, or are read often enough."""
-    lda, _, _ = spec.strides
-    ragged = spec.n % target.lanes(ELEMENTS[spec.dtype]) and not target.masked_memory
+    element = ELEMENTS[spec.dtype]
+    ragged = spec.n % target.lanes(element) and not target.masked_memory
     pack_b = spec.trans_b or row_panels > 3 or bool(ragged)
-    conflicts = not spec.trans_a and lda * size % 4096 == 0 and spec.m > 4
-    return (spec.m > 64 and spec.n > 64) or conflicts, pack_b
+    pack_a = spec.trans_a and _on_same_lines(spec, element) and spec.k > CACHE_WAYS
+    return pack_a and spec.n > 64, pack_b
 
 
 def _depth(spec: GemmSpec, target: Target, row_panels: int, row_bytes: int) -> int:
     """k of one block: a panel of B and one of A stay close to the core."""
     if row_panels <= 1:
         return max(1, spec.k)
-    most = max(64, target.level2_bytes // 16 // row_bytes // 16 * 16)
+    most = max(64, target.level2_bytes // 32 // row_bytes // 16 * 16)
     blocks = max(1, math.ceil(spec.k / most))
     return max(1, spec.k) if blocks == 1 else math.ceil(spec.k / blocks / 16) * 16
 
 
-def _areas(
-    row_panels: int, column_panels: int, threads: int, panel_bytes: int, target: Target
-) -> tuple[int, int]:
-    """The grid of chunks with the least expected time: even shares, A in the second-level cache."""
-    fits = max(1, target.level2_bytes // 2 // max(1, panel_bytes))
+def _areas(row_panels: int, column_panels: int, threads: int, pack_cost: float) -> tuple[int, int]:
+    """The grid of chunks with the least expected time, in tiles; each chunk packs its own B."""
     best, choice = math.inf, (1, 1)
-    for down in range(1, min(row_panels, 64) + 1):
-        for across in range(1, min(column_panels, 64) + 1):
-            chunks = down * across
-            if chunks > 8 * threads and chunks > 1 + row_panels // fits:
-                break
+    for down in range(1, min(row_panels, 4 * threads) + 1):
+        for across in range(1, min(column_panels, 4 * threads) + 1):
             high, wide = math.ceil(row_panels / down), math.ceil(column_panels / across)
-            span = math.ceil(chunks / threads) * high * wide
-            cost = span * threads / (row_panels * column_panels) + 0.004 * chunks
-            cost += 0.1 * max(0.0, high / fits - 1) + 0.08 * (across - 1) / column_panels
+            rounds = math.ceil(down * across / threads)
+            cost = rounds * (wide * (high + pack_cost) + A_COST * high)
             if cost < best:
                 best, choice = cost, (down, across)
     return choice

@@ -1,7 +1,7 @@
 """The inner loops of matrix products: a tile of C that stays in registers over all of k.
 
-`outer_product` multiplies broadcast elements of A with vectors of B, so rows of B must be contiguous;
-`dot_product` multiplies vectors along k, so rows of both must be contiguous, and sums at the end.
+`outer_product` multiplies broadcast elements of A with vectors of B: rows of B must be contiguous.
+`dot_product` multiplies vectors along k: rows of both must be contiguous; it sums at the end.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def dot_product(
     b_column: int,
 ) -> list[list[Value]]:
     """sum over k of A[row, k] * B[column, k]: scalars; `rows` * `columns` accumulators."""
-    element, lanes = element_of(type), lanes_of(type)
+    lanes = lanes_of(type)
     whole = k // lanes * lanes
     with f.loop(0, whole, lanes, carry=[zero(type)] * (rows * columns)) as loop:
         sums = _dot_step(f, a, b, loop.index, lanes, rows, a_row, b_column, loop.carried)
@@ -192,13 +192,8 @@ def _dot_step(
     """Add the products of `count` (up to the lanes) elements at k."""
     type = sums[0].type
     element, columns = element_of(type), len(sums) // rows
-    xs = [
-        f.load_lanes(type, f.gep(a, f.add(k, i * a_row), element), count) for i in range(rows)
-    ]
+    xs = [f.load_lanes(type, f.gep(a, f.add(k, i * a_row), element), count) for i in range(rows)]
     ys = [
-        f.load_lanes(type, f.gep(b, f.add(k, j * b_column), element), count)
-        for j in range(columns)
+        f.load_lanes(type, f.gep(b, f.add(k, j * b_column), element), count) for j in range(columns)
     ]
-    return [
-        f.fma(xs[i], ys[j], sums[i * columns + j]) for i in range(rows) for j in range(columns)
-    ]
+    return [f.fma(xs[i], ys[j], sums[i * columns + j]) for i in range(rows) for j in range(columns)]

@@ -1,0 +1,56 @@
+"""Heavy kernels for shapes known when the code is made: matrix products, convolution, attention.
+
+Every function here gives a callable that takes addresses as ints, checks nothing and returns None;
+it raises MemoryError when working memory runs out. Callables are cached per signature and may be
+called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from flambeau.codegen import target
+from flambeau.codegen.templates.entry import build
+from flambeau.codegen.templates.epilogue import Epilogue, named
+from flambeau.codegen.templates.gemm_kernel import emit_gemm
+from flambeau.codegen.templates.gemm_plan import GemmSpec
+from flambeau.runtime import pool
+
+Program = Callable[..., None]
+
+
+def gemm(
+    m: int,
+    n: int,
+    k: int,
+    dtype: str = "float32",
+    trans_a: bool = False,
+    trans_b: bool = False,
+    lda: int = 0,
+    ldb: int = 0,
+    ldc: int = 0,
+    *,
+    batch: tuple[int, ...] = (),
+    batch_a: tuple[int, ...] = (),
+    batch_b: tuple[int, ...] = (),
+    batch_c: tuple[int, ...] = (),
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    epilogue: Epilogue | str | None = None,
+) -> Program:
+    """C = alpha op(A) op(B) + beta C as ``program(a, b, c, *epilogue pointers)``.
+
+    Leading dimensions and batch strides are in elements; a leading dimension of 0 is that of a
+    contiguous matrix. C is overwritten without being read when beta is 0.
+    """
+    spec = GemmSpec(
+        m, n, k, dtype, trans_a, trans_b, lda, ldb, ldc, batch, batch_a, batch_b, batch_c,
+        alpha, beta, named(epilogue),
+    )  # fmt: skip
+    return _gemm(spec, target.host(), pool.get_num_threads())
+
+
+@functools.lru_cache(maxsize=4096)
+def _gemm(spec: GemmSpec, chosen: target.Target, threads: int) -> Program:
+    return build(chosen, "gemm", lambda module: emit_gemm(module, "gemm", spec, chosen))

@@ -1,0 +1,51 @@
+"""The best generator for each kind of matrix product."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flambeau.codegen.target import Target
+from flambeau.codegen.templates import gemm_dot
+from flambeau.codegen.templates.entry import Kernel, set_slot, slot
+from flambeau.codegen.templates.gemm import Generator
+from flambeau.codegen.templates.gemm_plan import (
+    GemmSpec,
+    is_better_swapped,
+    normalised,
+    plan,
+    swapped,
+)
+from flambeau.codegen.text import Module
+from flambeau.runtime import pool
+
+
+def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
+    """Add the kernel of `spec` to a module; its pointers: A, B, C, then the epilogue's."""
+    spec = normalised(spec)
+    if not (spec.m and spec.n and spec.batches):
+        f = module.function(name, [("ptr", "slots")])
+        f.ret()
+        return Kernel(name, 3 + (spec.epilogue.pointers if spec.epilogue else 0), 4)
+    if is_better_swapped(spec):
+        inner = _emit(module, f"{name}_swapped", normalised(swapped(spec)), target)
+        return _with_swapped_operands(module, name, inner)
+    return _emit(module, name, spec, target)
+
+
+def _emit(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
+    threads = pool.get_num_threads()
+    if gemm_dot.suits(spec, target):
+        chosen = gemm_dot.dot_plan(spec, target, threads)
+        return gemm_dot.DotGenerator(module, name, spec, target, chosen).emit()
+    return Generator(module, name, spec, target, plan(spec, target, threads)).emit()
+
+
+def _with_swapped_operands(module: Module, name: str, inner: Kernel) -> Kernel:
+    f = module.function(name, [("ptr", "slots")])
+    (slots,) = f.arguments
+    a, b = slot(f, slots, 0), slot(f, slots, 1)
+    set_slot(f, slots, 0, b)
+    set_slot(f, slots, 1, a)
+    f.call(inner.name, "void", slots)
+    f.ret()
+    return replace(inner, name=name)
