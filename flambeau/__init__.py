@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
+
 from flambeau.autograd import engine as _engine  # noqa: F401
 from flambeau.autograd import methods as _autograd_methods  # noqa: F401
 from flambeau.autograd import record as _record
@@ -20,6 +22,7 @@ from flambeau.core import context as _context
 from flambeau.core import dtype as _dtypes
 from flambeau.core.device import device  # noqa: F401
 from flambeau.core.dtype import dtype, finfo, iinfo, promote_types  # noqa: F401
+from flambeau.core.nearest import missing_name as _missing_name
 from flambeau.core.spec import Size  # noqa: F401
 from flambeau.tensor.layout import (  # noqa: F401
     channels_last,
@@ -43,6 +46,7 @@ from flambeau.tensor import (  # noqa: F401
     interop,
     joining,
     operators,
+    products,
     reducing,
     return_types,
     scalars,
@@ -59,12 +63,27 @@ from flambeau.random import (  # noqa: F401
     seed,
     set_rng_state,
 )
+from flambeau.functional import families as _families  # noqa: F401
 from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
 from flambeau.tensor.tensor import Tensor  # noqa: F401
 
-__version__ = "0.1.0"
+from flambeau.version import __version__  # noqa: F401
 
 _context.install(_record.dispatch, _record.dispatch_inplace, _EagerExecutor())
 globals().update({d.name: d for d in _dtypes.ALL})
 globals().update(_dtypes.ALIASES)
 globals().update(_FUNCTIONS[""])
+
+# Imported when they are first named, to keep `import flambeau` short.
+_SUBMODULES = frozenset((
+    "amp", "autograd", "backends", "compiler", "cuda", "distributed", "distributions", "fft",
+    "func", "jit", "linalg", "nn", "optim", "serialization", "special", "utils", "version"))
+
+
+_missing = _missing_name(__name__)
+
+
+def __getattr__(name: str):
+    if name in _SUBMODULES:
+        return _importlib.import_module(f"flambeau.{name}")
+    return _missing(name)

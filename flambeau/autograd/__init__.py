@@ -1,1 +1,30 @@
-"""Reverse-mode automatic differentiation: tape, engine, modes, custom functions."""
+"""Reverse-mode automatic differentiation: tape, engine, modes, custom functions.
+
+`flambeau.autograd` is also PyTorch's `torch.autograd`; its public names load on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+_HOMES = {
+    "function": ("Function", "once_differentiable", "FunctionCtx"),
+    "gradients": ("backward", "grad"),
+    "modes": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
+    "anomaly": ("detect_anomaly", "set_detect_anomaly"),
+    "gradcheck": ("gradcheck", "gradgradcheck"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"function", "graph", "functional", "forward_ad", "gradcheck", "profiler"}
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        return getattr(importlib.import_module(f"flambeau.autograd.{_HOME[name]}"), name)
+    if name == "Variable":
+        from flambeau.tensor.tensor import Tensor
+
+        return Tensor
+    if name in _MODULES:
+        return importlib.import_module(f"flambeau.autograd.{name}")
+    raise AttributeError(f"module 'flambeau.autograd' has no attribute {name!r}")

@@ -11,6 +11,7 @@ import itertools
 from typing import Any, Callable
 
 from flambeau.autograd import anomaly
+from flambeau.autograd.decomposed import decomposed_gradients
 from flambeau.autograd.saved import restore, save, save_output
 from flambeau.autograd.views import refreshed
 from flambeau.core.context import state
@@ -110,6 +111,10 @@ class GradientRule:
         self.needs = needs
         self.saves: list[tuple[str, int]] = []
         rules = primitive.vjp
+        if rules == "decompose":
+            self.joint = True
+            self.calls = [(None, self._decomposed(primitive, len(needs)), None)]
+            return
         self.joint = callable(rules)
         if self.joint:
             self.calls = [(None, rules, self._getters(primitive, rules, len(needs)))]
@@ -120,6 +125,15 @@ class GradientRule:
             rule = rules.get(name)
             if needed and rule is not None:
                 self.calls.append((i, rule, self._getters(primitive, rule, len(needs))))
+
+    def _decomposed(self, primitive: Primitive, count: int) -> Callable:
+        slots = [self._slot("in", i) for i in range(count)]
+
+        def rule(node, cts, saved):
+            operands = [restore(saved[s], node) for s in slots]
+            return decomposed_gradients(primitive, cts, operands, node.params, self.needs)
+
+        return rule
 
     def _getters(self, primitive: Primitive, rule: Callable, count: int) -> list[Callable]:
         code = rule.__code__
@@ -160,6 +174,8 @@ class GradientRule:
         saved = node.saved
         if self.joint:
             _, rule, getters = self.calls[0]
+            if getters is None:
+                return rule(node, cts, saved)
             return rule(*[g(node, cts, saved) for g in getters])
         result: list[Any] = [None] * len(self.needs)
         for i, rule, getters in self.calls:
@@ -196,7 +212,7 @@ def begin_node(primitive: Primitive, args: tuple, params: dict, several: bool,
     node.primitive, node.params, node.in_specs = primitive, params, specs
     rule = node.rule = gradient_rule(primitive, tuple(needs), several)
     node.saved = [None if kind == "out" else
-                  save(args[i] if args[i] is not overwritten else old_value(overwritten))
+                  save(old_value(args[i]) if args[i] is overwritten is not None else args[i])
                   for kind, i in rule.saves]
     return node
 

@@ -1,0 +1,46 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+import math
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.errors import OpError, complaint
+from flambeau.functional.activation import softmax
+from flambeau.functional.dropout import dropout
+from flambeau.functional.register import functional
+from flambeau.tensor.factories import filled
+
+
+@functional
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0,
+                                 is_causal=False, scale=None, enable_gqa=False):
+    """softmax(query key^T scale + mask) value; (*, L, E), (*, S, E), (*, S, Ev)."""
+    if attn_mask is not None and is_causal:
+        raise OpError(complaint("scaled_dot_product_attention",
+                                "explicit attn_mask should not be set when is_causal=True"))
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key = key.repeat_interleave(groups, -3)
+        value = value.repeat_interleave(groups, -3)
+    size = query.shape[-1]
+    scale = 1 / math.sqrt(size) if scale is None else scale
+    root = math.sqrt(abs(scale))
+    scores = (query * (math.copysign(root, scale))) @ (key * root).transpose(-2, -1)
+    if is_causal:
+        scores = scores.masked_fill(~lower_triangle(query.shape[-2], key.shape[-2],
+                                                    query.device), -math.inf)
+    elif attn_mask is not None:
+        if attn_mask.dtype is dtypes.bool:
+            scores = scores.masked_fill(~attn_mask, -math.inf)
+        else:
+            scores = scores + attn_mask
+    weights = softmax(scores, -1)
+    if attn_mask is not None:
+        weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
+    return dropout(weights, dropout_p, True) @ value if dropout_p else weights @ value
+
+
+def lower_triangle(rows: int, columns: int, device):
+    """Query i sees keys up to i."""
+    return filled((rows, columns), True, dtypes.bool, device, False).tril()

@@ -1,0 +1,98 @@
+"""Losses, reduced as PyTorch reduces them: "mean", "sum" or "none"."""
+
+from __future__ import annotations
+
+from flambeau.core.errors import ShapeError, ValueRangeError, complaint
+from flambeau.functional.activation import log_softmax
+from flambeau.functional.register import functional
+from flambeau.ops import likelihood
+
+
+def reduced(loss, reduction: str):
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueRangeError(complaint("loss", f"{reduction} is not a valid value for reduction",
+                                    None, "Use 'mean', 'sum' or 'none'."))
+
+
+def legacy_reduction(size_average, reduce, reduction: str) -> str:
+    """The two flags that old scripts pass."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        return "none"
+    return "mean" if size_average is None or size_average else "sum"
+
+
+@functional
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
+             reduction="mean"):
+    """Minus the log-probability of the target class: input (N, C, *), target (N, *)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    x, t = input, target
+    if x.ndim == 1:
+        x, t = x.unsqueeze(0), t.unsqueeze(0)
+    if x.ndim < 2 or tuple(t.shape) != (x.shape[0], *x.shape[2:]):
+        raise ShapeError(complaint(
+            "nll_loss", "input must be (N, C, *) and target (N, *)",
+            dict(input=list(input.shape), target=list(target.shape))))
+    if weight is not None and tuple(weight.shape) != (x.shape[1],):
+        raise ShapeError(complaint("nll_loss", "weight tensor should be defined either for all "
+                                   f"{x.shape[1]} classes or no classes",
+                                   dict(weight=list(weight.shape))))
+    loss = likelihood.nll(x, t, weight, ignore_index=int(ignore_index), reduction=reduction)
+    return loss.squeeze(0) if input.ndim == 1 and reduction == "none" else loss
+
+
+@functional
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
+                  reduction="mean", label_smoothing=0.0):
+    """Cross-entropy between logits (N, C, *) and class indices (N, *) or probabilities."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    classes = 0 if input.ndim == 1 else 1
+    if target.shape == input.shape and target.dtype.is_floating_point:
+        return soft_cross_entropy(input, target, weight, reduction, label_smoothing, classes)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueRangeError(complaint("cross_entropy", "label_smoothing must be between 0.0 and "
+                                        "1.0", dict(label_smoothing=label_smoothing)))
+    logs = log_softmax(input, classes)
+    loss = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    if label_smoothing == 0.0:
+        return loss
+    return smoothed(logs, target, weight, ignore_index, reduction, label_smoothing, classes, loss)
+
+
+def soft_cross_entropy(input, target, weight, reduction, label_smoothing, classes):
+    count = input.shape[classes]
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / count
+    logs = log_softmax(input, classes)
+    if weight is not None:
+        logs = logs * weight.reshape((-1, *(1 for _ in input.shape[classes + 1:])))
+    loss = -(logs * target).sum(classes)
+    if reduction == "mean":
+        return loss.sum() / (loss.numel() or 1)
+    return reduced(loss, reduction)
+
+
+def smoothed(logs, target, weight, ignore_index, reduction, amount, classes, nll):
+    """(1 - amount) nll + amount times the mean over classes."""
+    count = logs.shape[classes]
+    scaled = logs if weight is None else logs * weight.reshape(
+        (-1, *(1 for _ in logs.shape[classes + 1:])))
+    smooth = -scaled.sum(classes)
+    ignored = target == ignore_index
+    smooth = smooth.masked_fill(ignored, 0.0)
+    if reduction == "mean":
+        if weight is None:
+            total = (~ignored).sum()
+        else:
+            total = weight[target.masked_fill(ignored, 0)].masked_fill(ignored, 0.0).sum()
+        smooth = smooth.sum() / total
+    elif reduction == "sum":
+        smooth = smooth.sum()
+    return (1 - amount) * nll + amount / count * smooth

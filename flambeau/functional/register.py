@@ -1,0 +1,21 @@
+"""`@functional`: put a function into `nn.functional`, open to `__torch_function__`."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from flambeau.tensor.public import public
+
+
+def functional(f: Callable | None = None, *, name: str | None = None, toplevel: bool = False,
+               aliases: tuple[str, ...] = ()) -> Callable:
+    """Register under nn.functional, and with `toplevel` also as `flambeau.name`."""
+    if f is None:
+        return lambda f: functional(f, name=name, toplevel=toplevel, aliases=aliases)
+    call = public(f, name=name, module="nn.functional", method=False, out=False, aliases=aliases)
+    if toplevel:
+        from flambeau.tensor.public import FUNCTIONS
+
+        for n in (name or f.__name__, *aliases):
+            FUNCTIONS[""][n] = call
+    return call

@@ -1,0 +1,5 @@
+"""`torch.linalg`: decompositions, solvers and norms over NumPy's LAPACK."""
+
+from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
+
+globals().update(_FUNCTIONS.get("linalg", {}))

@@ -1,0 +1,56 @@
+"""y = x W^T + b as one op, so that the bias needs no pass of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flambeau.core.errors import DtypeError, ShapeError, complaint
+from flambeau.core.spec import Spec, spec
+from flambeau.ops.elementwise import common_device
+from flambeau.ops.pointwise import conj
+from flambeau.ops.registry import primitive
+
+
+def linear_meta(x: Spec, w: Spec, b: Spec | None) -> Spec:
+    """(*, k), (m, k), (m) -> (*, m)."""
+    if x.ndim < 1 or x.shape[-1] != w.shape[1]:
+        raise ShapeError(complaint(
+            "linear", "mat1 and mat2 shapes cannot be multiplied: the last size of the input must "
+            "be the weight's second", dict(input=list(x.shape), weight=list(w.shape))))
+    if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
+        raise DtypeError(complaint(
+            "linear", "mat1 and mat2 must have the same dtype", dict(
+                input=x.dtype, weight=w.dtype), "Convert the input with `.to(weight.dtype)`."))
+    tensors = [x, w] if b is None else [x, w, b]
+    return spec(x.dtype, (*x.shape[:-1], w.shape[0]), None, common_device("linear", tensors))
+
+
+def linear_ref(x, w, b):
+    rows = np.matmul(x.reshape(-1, x.shape[-1]), w.T) if x.size else np.zeros(
+        (int(np.prod(x.shape[:-1])), w.shape[0]), np.result_type(x, w))
+    if b is not None:
+        rows += b
+    return rows.reshape(*x.shape[:-1], w.shape[0])
+
+
+def linear_vjp(ct, x, w, needs):
+    """gx = ct conj(W); gW = ct^T conj(x); gb = sum of ct over rows."""
+    rows = ct if ct.ndim == 2 else ct.reshape(x.shape[:-1].numel(), ct.shape[-1])
+    gx = gw = gb = None
+    if needs[0]:
+        gx = ct @ conj(w)
+    if needs[1]:
+        gw = rows.mT @ conj(x).reshape(rows.shape[0], x.shape[-1])
+    if needs[2]:
+        gb = rows.sum(0)
+    return gx, gw, gb
+
+
+def linear_samples(rng):
+    for lead in [(), (3,), (2, 3), (0,)]:
+        yield (rng.normal(size=(*lead, 4)), rng.normal(size=(2, 4)), rng.normal(size=2)), {}
+        yield (rng.normal(size=(*lead, 4)), rng.normal(size=(2, 4)), None), {}
+
+
+linear = primitive("linear", meta=linear_meta, ref=linear_ref, vjp=linear_vjp,
+                   samples=linear_samples)

@@ -1,0 +1,261 @@
+"""Windows that slide over trailing dimensions: maximum and sum.
+
+`max_pool` gives the maximum and its position in the flattened input plane (PyTorch's indices);
+`pool_gather` and `pool_scatter` move values to and from those positions. Padding counts as -inf
+for the maximum and as zero for the sum.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.errors import ShapeError, complaint
+from flambeau.core.spec import Spec, spec
+from flambeau.ops.convolution import layout_like
+from flambeau.ops.registry import primitive
+
+
+def pooled_sizes(spatial, kernel, stride, padding, dilation, ceil_mode) -> tuple[int, ...]:
+    """Output sizes; with ceil_mode a last window must still start inside input or left padding."""
+    sizes = []
+    for n, k, s, p, d in zip(spatial, kernel, stride, padding, dilation):
+        room = n + 2 * p - d * (k - 1) - 1
+        size = (-(-room // s) if ceil_mode else room // s) + 1
+        if ceil_mode and (size - 1) * s >= n + p:
+            size -= 1
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def window_offsets(kernel):
+    return itertools.product(*map(range, kernel))
+
+
+def window_slices(at, sizes, stride, dilation) -> tuple[slice, ...]:
+    """Where, in the padded input, offset `at` of every window lies."""
+    return tuple(slice(a * d, a * d + (n - 1) * s + 1, s)
+                 for a, d, n, s in zip(at, dilation, sizes, stride))
+
+
+def padded(x: np.ndarray, sizes, kernel, stride, padding, dilation, value) -> np.ndarray:
+    """Pad the trailing dimensions so that every window is inside."""
+    rank = len(kernel)
+    spatial = x.shape[-rank:]
+    ends = [max(0, (n - 1) * s + d * (k - 1) + 1 - p - have)
+            for n, s, d, k, p, have in zip(sizes, stride, dilation, kernel, padding, spatial)]
+    if not any(padding) and not any(ends):
+        return x
+    width = [(0, 0)] * (x.ndim - rank) + list(zip(padding, ends))
+    return np.pad(x, width, constant_values=value)
+
+
+# max_pool ------------------------------------------------------------------------------------
+
+
+def max_pool_meta(x: Spec, *, kernel, stride, padding, dilation, ceil_mode):
+    rank = len(kernel)
+    sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, dilation, ceil_mode)
+    if any(n < 1 for n in sizes):
+        raise ShapeError(complaint("max_pool", "output size is too small", dict(
+            input=list(x.shape), kernel=list(kernel), output=list(sizes))))
+    shape = (*x.shape[:-rank], *sizes)
+    strides = layout_like((x,), shape)
+    return (spec(x.dtype, shape, strides, x.device),
+            spec(dtypes.int64, shape, strides, x.device))
+
+
+def max_pool_ref(x, *, kernel, stride, padding, dilation, ceil_mode):
+    """The first maximum of each window in row-major order; NaN wins."""
+    rank = len(kernel)
+    spatial = x.shape[-rank:]
+    sizes = pooled_sizes(spatial, kernel, stride, padding, dilation, ceil_mode)
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    wide = padded(x, sizes, kernel, stride, padding, dilation, least)
+    best = np.full((*x.shape[:-rank], *sizes), least, x.dtype)
+    place = np.zeros(best.shape, np.int64)
+    first = np.ones(best.shape, bool)
+    for at in window_offsets(kernel):
+        value = wide[(..., *window_slices(at, sizes, stride, dilation))]
+        here, inside = positions(at, spatial, sizes, stride, padding, dilation)
+        better = ((value > best) | (value != value) & (best == best) | first) & inside
+        best = np.where(better, value, best)
+        place = np.where(better, here, place)
+        first &= ~inside
+    return best, place
+
+
+def positions(at, spatial, sizes, stride, padding, dilation):
+    """Flat input position of offset `at` of every window, and whether it is inside."""
+    flat, inside = np.zeros((), np.int64), np.ones((), bool)
+    for d, (a, n, size, s, p, t) in enumerate(
+            zip(at, spatial, sizes, stride, padding, dilation)):
+        i = np.arange(size) * s + a * t - p
+        shape = [-1 if k == d else 1 for k in range(len(sizes))]
+        flat = flat * n + i.reshape(shape)
+        inside = inside & ((i >= 0) & (i < n)).reshape(shape)
+    return flat, inside
+
+
+def max_pool_vjp(cts, _x, out1, kernel):
+    rank = len(kernel)
+    if cts[0] is None:
+        return (None,)
+    return (pool_scatter(cts[0], out1, sizes=tuple(_x.shape[-rank:])),)
+
+
+def max_pool_samples(rng):
+    for shape, how in [((1, 2, 6), dict(kernel=(2,), stride=(2,), padding=(0,), dilation=(1,))),
+                       ((2, 5, 5), dict(kernel=(3, 2), stride=(2, 1), padding=(1, 1),
+                                        dilation=(1, 2)))]:
+        for ceil_mode in (False, True):
+            yield ((rng.permutation(math.prod(shape)).reshape(shape).astype(float),),
+                   dict(how, ceil_mode=ceil_mode))
+
+
+max_pool = primitive("max_pool", meta=max_pool_meta, ref=max_pool_ref, vjp=max_pool_vjp,
+                     samples=max_pool_samples)
+
+
+# moving values to and from positions ---------------------------------------------------------
+
+
+def scatter_meta(src: Spec, place: Spec, *, sizes) -> Spec:
+    shape = (*src.shape[:src.ndim - len(sizes)], *sizes)
+    return spec(src.dtype, shape, layout_like((src,), shape), src.device)
+
+
+def flat_rows(a: np.ndarray, rank: int) -> np.ndarray:
+    return np.ascontiguousarray(a).reshape(math.prod(a.shape[:a.ndim - rank]), -1)
+
+
+def scatter_ref(src, place, *, sizes):
+    """Zeros of the given trailing sizes with each value added at its position."""
+    rank = len(sizes)
+    values, at = flat_rows(src, rank), flat_rows(place, rank)
+    total = math.prod(sizes)
+    if at.size and (at.min() < 0 or at.max() >= total):
+        raise IndexError(f"max_unpool: indices must be in [0, {total}).")
+    at = at + np.arange(len(at))[:, None] * total
+    out = np.bincount(at.reshape(-1), values.reshape(-1), minlength=len(values) * total) \
+        if values.dtype.kind == "f" else _add_at(at, values, len(values) * total)
+    return out.astype(src.dtype, copy=False).reshape(*src.shape[:src.ndim - rank], *sizes)
+
+
+def _add_at(at: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    out = np.zeros(count, values.dtype)
+    np.add.at(out, at.reshape(-1), values.reshape(-1))
+    return out
+
+
+def scatter_samples(rng):
+    for (x,), params in max_pool_samples(rng):
+        y, place = max_pool_ref(x, **params)
+        yield (y, place), dict(sizes=x.shape[-len(params["kernel"]):])
+
+
+pool_scatter = primitive("pool_scatter", meta=scatter_meta, ref=scatter_ref,
+                         vjp=dict(src=lambda ct, place, sizes: pool_gather(
+                             ct, place, rank=len(sizes))), samples=scatter_samples)
+
+
+def gather_meta(x: Spec, place: Spec, *, rank) -> Spec:
+    return spec(x.dtype, place.shape, None, x.device)
+
+
+def gather_ref(x, place, *, rank):
+    values, at = flat_rows(x, rank), flat_rows(place, rank)
+    return np.take_along_axis(values, at, axis=1).reshape(place.shape)
+
+
+def gather_vjp(ct, place, _x, rank):
+    return pool_scatter(ct, place, sizes=tuple(_x.shape[_x.ndim - rank:]))
+
+
+def gather_samples(rng):
+    for (y, place), params in scatter_samples(rng):
+        rank = len(params["sizes"])
+        x = rng.normal(size=(*y.shape[:y.ndim - rank], *params["sizes"]))
+        yield (x, place), dict(rank=rank)
+
+
+pool_gather = primitive("pool_gather", meta=gather_meta, ref=gather_ref, vjp=dict(x=gather_vjp),
+                        samples=gather_samples, exact=True)
+
+
+# sum_pool ------------------------------------------------------------------------------------
+
+
+def sum_pool_meta(x: Spec, *, kernel, stride, padding, ceil_mode) -> Spec:
+    rank = len(kernel)
+    sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, (1,) * rank, ceil_mode)
+    if any(n < 1 for n in sizes):
+        raise ShapeError(complaint("avg_pool", "output size is too small", dict(
+            input=list(x.shape), kernel=list(kernel), output=list(sizes))))
+    shape = (*x.shape[:-rank], *sizes)
+    return spec(x.dtype, shape, layout_like((x,), shape), x.device)
+
+
+def sum_pool_ref(x, *, kernel, stride, padding, ceil_mode):
+    rank = len(kernel)
+    ones = (1,) * rank
+    sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, ones, ceil_mode)
+    wide = padded(x, sizes, kernel, stride, padding, ones, 0)
+    out = np.zeros((*x.shape[:-rank], *sizes), x.dtype)
+    for at in window_offsets(kernel):
+        out += wide[(..., *window_slices(at, sizes, stride, ones))]
+    return out
+
+
+def sum_pool_vjp(ct, _x, kernel, stride, padding):
+    return sum_unpool(ct, sizes=tuple(_x.shape[-len(kernel):]), kernel=kernel, stride=stride,
+                      padding=padding)
+
+
+def sum_pool_samples(rng):
+    for (x,), params in max_pool_samples(rng):
+        params = {k: v for k, v in params.items() if k != "dilation"}
+        yield (rng.normal(size=x.shape),), params
+
+
+sum_pool = primitive("sum_pool", meta=sum_pool_meta, ref=sum_pool_ref, vjp=dict(x=sum_pool_vjp),
+                     samples=sum_pool_samples)
+
+
+def sum_unpool_meta(g: Spec, *, sizes, kernel, stride, padding) -> Spec:
+    shape = (*g.shape[:g.ndim - len(sizes)], *sizes)
+    return spec(g.dtype, shape, layout_like((g,), shape), g.device)
+
+
+def sum_unpool_ref(g, *, sizes, kernel, stride, padding):
+    """The adjoint of sum_pool: every window's value added to all of its elements."""
+    rank = len(kernel)
+    ones, counts = (1,) * rank, g.shape[g.ndim - rank:]
+    reach = [max((n - 1) * s + k, p + have) for n, s, k, p, have in
+             zip(counts, stride, kernel, padding, sizes)]
+    wide = np.zeros((*g.shape[:g.ndim - rank], *reach), g.dtype)
+    for at in window_offsets(kernel):
+        wide[(..., *window_slices(at, counts, stride, ones))] += g
+    return wide[(..., *(slice(p, p + n) for p, n in zip(padding, sizes)))]
+
+
+def sum_unpool_vjp(ct, _g, kernel, stride, padding):
+    rank = len(kernel)
+    y = sum_pool(ct, kernel=kernel, stride=stride, padding=padding, ceil_mode=True)
+    want = tuple(_g.shape[-rank:])
+    return y[(..., *(slice(0, n) for n in want))] if tuple(y.shape[-rank:]) != want else y
+
+
+def sum_unpool_samples(rng):
+    for (x,), params in sum_pool_samples(rng):
+        y = sum_pool_ref(x, **params)
+        ceil = params.pop("ceil_mode")
+        if not ceil:
+            yield (rng.normal(size=y.shape),), dict(params, sizes=x.shape[-len(params["kernel"]):])
+
+
+sum_unpool = primitive("sum_unpool", meta=sum_unpool_meta, ref=sum_unpool_ref,
+                       vjp=dict(g=sum_unpool_vjp), samples=sum_unpool_samples)
