@@ -14,7 +14,8 @@ import numpy as np
 
 from flambeau.core.dtype import float64
 from flambeau.core.errors import ArgumentError, ShapeError, complaint
-from flambeau.tensor import Tensor, as_tensor, stack, tensor
+from flambeau.tensor import Tensor, as_tensor, stack
+from flambeau.tensor.interop import tensor
 
 _TEXTUAL = "SaUO"  # kinds of NumPy dtype that no tensor can hold: text and objects
 

@@ -21,7 +21,8 @@ from flambeau.core.errors import (
     complaint,
 )
 from flambeau.random import Generator, default_generator
-from flambeau.tensor import Tensor, randperm
+from flambeau.random.functions import randperm
+from flambeau.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

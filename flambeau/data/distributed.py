@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sized
 from flambeau.core.errors import ValueRangeError, complaint
 from flambeau.data.sampler import Sampler
 from flambeau.random import Generator
-from flambeau.tensor import randperm
+from flambeau.random.functions import randperm
+
 
 
 class DistributedSampler(Sampler[int]):

@@ -14,7 +14,8 @@ from flambeau.core.dtype import float64, int64
 from flambeau.core.errors import ArgumentError, UnsupportedError, ValueRangeError, complaint
 from flambeau.data.seeds import drawn_seed
 from flambeau.random import Generator
-from flambeau.tensor import as_tensor, multinomial, randint, randperm
+from flambeau.random.functions import multinomial, randint, randperm
+from flambeau.tensor import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from flambeau.core.errors import OpError, complaint
 from flambeau.data import segments
-from flambeau.tensor import Tensor, from_numpy, uint8
+from flambeau.tensor import Tensor, from_numpy
 
 _IN_MESSAGE = 1 << 15  # bytes; copying fewer through the socket beats a segment of their own
 _DESCRIPTORS_A_MESSAGE = 200  # the kernel takes at most 253
