@@ -1,0 +1,152 @@
+"""Vectors whose elements lie apart in memory, and transposing copies."""
+
+from __future__ import annotations
+
+from flambeau.codegen.templates.microkernel import transposed
+from flambeau.codegen.text import (
+    Function,
+    Module,
+    Operand,
+    Value,
+    constants,
+    element_of,
+    lanes_of,
+    mangled,
+    size_of,
+    vector,
+    zero,
+)
+
+
+def load_strided(f: Function, type: str, pointer: Value, stride: int, count: int = 0) -> Value:
+    """Elements `stride` apart; the first `count` lanes are read (0: all), the others are zero."""
+    lanes, element = lanes_of(type), element_of(type)
+    count = count or lanes
+    if stride == 1:
+        return f.load_lanes(type, pointer, count)
+    if lanes * size_of(element) < 32:
+        return _gathered_one_by_one(f, type, pointer, stride, count)
+    addresses = _addresses(f, pointer, stride, lanes, element)
+    name = f"llvm.masked.gather.{mangled(type)}.v{lanes}p0"
+    mask = f.lane_mask(count, lanes)
+    f.module.declare(name, type, (addresses.type, "i32", mask.type, type))
+    align = size_of(element)
+    arguments = (
+        f"{addresses.type} {addresses}, i32 {align}, {mask.type} {mask}, {type} {zero(type)}"
+    )
+    return f.fresh(type, f"call {type} @{name}({arguments})")
+
+
+def _gathered_one_by_one(f: Function, type: str, pointer: Value, stride: int, count: int) -> Value:
+    element = element_of(type)
+    x = zero(type)
+    for lane in range(count):
+        x = f.insert(x, f.load(element, f.gep(pointer, lane * stride, element)), lane)
+    return x
+
+
+def store_strided(f: Function, x: Value, pointer: Value, stride: int, count: int = 0) -> None:
+    """Store the first `count` lanes (0: all) `stride` elements apart."""
+    lanes, element = lanes_of(x.type), element_of(x.type)
+    count = count or lanes
+    if stride == 1:
+        f.store_lanes(x, pointer, count)
+        return
+    if lanes * size_of(element) < 64:
+        for lane in range(count):
+            f.store(f.extract(x, lane), f.gep(pointer, lane * stride, element))
+        return
+    addresses = _addresses(f, pointer, stride, lanes, element)
+    name = f"llvm.masked.scatter.{mangled(x.type)}.v{lanes}p0"
+    mask = f.lane_mask(count, lanes)
+    f.module.declare(name, "void", (x.type, addresses.type, "i32", mask.type))
+    align = size_of(element)
+    arguments = f"{x.type} {x}, {addresses.type} {addresses}, i32 {align}, {mask.type} {mask}"
+    f.effect(f"call void @{name}({arguments})")
+
+
+def _addresses(f: Function, pointer: Value, stride: int, lanes: int, element: str) -> Value:
+    steps = constants([i * stride for i in range(lanes)], "i64")
+    type = vector(lanes, "ptr")
+    return f.value(type, f"getelementptr {element}, ptr {pointer}, {steps.type} {steps}")
+
+
+def emit_transpose(
+    module: Module, name: str, columns: int, source_stride: int, target_stride: int, type: str
+) -> None:
+    """``name(source, target, rows)``: target[j * target_stride + i] = source[i * source_stride + j].
+
+    `columns` counts j; rows, i, are counted at run time. Exactly these elements are written.
+    """
+    parameters = [("ptr noalias readonly", "source"), ("ptr noalias", "target"), ("i64", "rows")]
+    f = module.function(name, parameters)
+    source, target, rows = f.arguments
+    lanes = lanes_of(type)
+    whole = f.sub(rows, f.binary("urem", rows, lanes))
+    with f.loop(0, whole, lanes) as loop:
+        _transpose_band(
+            f, source, target, loop.index, None, columns, source_stride, target_stride, type
+        )
+    rest = f.sub(rows, whole)
+    with f.when(f.compare("ne", rest, 0)):
+        _transpose_band(f, source, target, whole, rest, columns, source_stride, target_stride, type)
+    f.ret()
+
+
+def _transpose_band(
+    f: Function,
+    source: Value,
+    target: Value,
+    row: Operand,
+    count: Operand | None,
+    columns: int,
+    source_stride: int,
+    target_stride: int,
+    type: str,
+) -> None:
+    """One vector of rows, or `count` of them."""
+    lanes, element = lanes_of(type), element_of(type)
+    source = f.gep(source, f.mul(row, source_stride), element)
+    target = f.gep(target, row, element)
+    whole = columns // lanes * lanes
+
+    def block(column: Operand, wide: int) -> None:
+        start = f.gep(source, column, element)
+        rows = [_row(f, start, i, source_stride, count, wide, type) for i in range(lanes)]
+        mask = None if count is None else f.lane_mask(count, lanes)
+        for j, x in enumerate(transposed(f, rows)[:wide]):
+            at = f.gep(target, f.mul(f.add(column, j), target_stride), element)
+            if mask is None:
+                f.store(x, at)
+            else:
+                f.store_masked(x, at, mask)
+
+    if whole:
+        with f.loop(0, whole, lanes) as loop:
+            block(loop.index, lanes)
+    if columns > whole:
+        block(whole, columns - whole)
+
+
+def _row(
+    f: Function,
+    start: Value,
+    i: int,
+    stride: int,
+    count: Operand | None,
+    wide: int,
+    type: str,
+) -> Value:
+    """Row i of a block; rows from `count` on are not read."""
+    lanes, element = lanes_of(type), element_of(type)
+    at = f.gep(start, i * stride, element)
+    if count is None:
+        return f.load_lanes(type, at, wide)
+    inside = f.splat(f.compare("sgt", count, i), lanes)
+    mask = f.binary("and", inside, f.lane_mask(wide, lanes)) if wide < lanes else inside
+    return f.load_masked(type, at, mask)
+
+
+def fill(f: Function, target: Value, count: Operand, element: str) -> None:
+    """Set `count` elements to zero."""
+    f.clear(target, f.mul(count, size_of(element)))
