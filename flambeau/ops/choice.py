@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core import dtype as dtypes
+from flambeau.core.dtype import COMPLEX
 from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.core.spec import Spec
-from flambeau.ops.elementwise import pointwise_specs, result_spec
+from flambeau.ops.elementwise import pointwise, result_spec
 from flambeau.ops.promotion import broadcast_shapes, result_dtype
 from flambeau.ops.registry import primitive
 
@@ -72,11 +73,6 @@ masked_fill = primitive(
 # clamp ---------------------------------------------------------------------------------------
 
 
-def clamp_meta(x: Spec, low: Spec | None, high: Spec | None) -> Spec:
-    """x limited to [low, high]; None is no limit."""
-    return pointwise_specs("clamp", "same", tuple(s for s in (x, low, high) if s is not None))[0]
-
-
 def clamp_ref(x, low, high):
     """The upper limit wins where the limits cross; NaN anywhere gives NaN."""
     if low is not None:
@@ -120,6 +116,7 @@ def clamp_samples(rng):
         yield (x, rng.uniform(-2, -0.3, shape), rng.uniform(0.3, 2, shape)), {}
 
 
-clamp = primitive("clamp", meta=clamp_meta, ref=clamp_ref, kind="pointwise", rule="same",
-                  scalar="clamp", into=clamp_into, samples=clamp_samples,
+# None is no limit.
+clamp = pointwise("clamp", clamp_ref, names=("x", "low", "high"), refuses=(COMPLEX,),
+                  into=clamp_into, samples=clamp_samples,
                   vjp=dict(x=clamp_vjp, low=clamp_low_vjp, high=clamp_high_vjp))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.dtype import COMPLEX
 from flambeau.ops.elementwise import pointwise
 
 
-def comparison(name: str, ufunc):
-    return pointwise(name, ufunc, rule="bool")
+def comparison(name: str, ufunc, refuses: tuple[int, ...] = ()):
+    return pointwise(name, ufunc, rule="bool", refuses=refuses)
+
+
+ORDERED = (COMPLEX,)  # complex numbers have no order
 
 
 eq, ne = comparison("eq", np.equal), comparison("ne", np.not_equal)
-lt, le = comparison("lt", np.less), comparison("le", np.less_equal)
-gt, ge = comparison("gt", np.greater), comparison("ge", np.greater_equal)
+lt, le = comparison("lt", np.less, ORDERED), comparison("le", np.less_equal, ORDERED)
+gt, ge = comparison("gt", np.greater, ORDERED), comparison("ge", np.greater_equal, ORDERED)
 logical_and = comparison("logical_and", np.logical_and)
 logical_or = comparison("logical_or", np.logical_or)
 logical_xor = comparison("logical_xor", np.logical_xor)
@@ -37,4 +41,43 @@ def signbit_ref(x):
 
 
 isnan, isinf = comparison("isnan", isnan_ref), comparison("isinf", isinf_ref)
-isfinite, signbit = comparison("isfinite", isfinite_ref), comparison("signbit", signbit_ref)
+isfinite, signbit = comparison("isfinite", isfinite_ref), comparison("signbit", signbit_ref, ORDERED)
+
+
+def isposinf_ref(x):
+    return np.isposinf(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+
+
+def isneginf_ref(x):
+    return np.isneginf(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+
+
+def isreal_ref(x):
+    return x.imag == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)
+
+
+isposinf = comparison("isposinf", isposinf_ref, ORDERED)
+isneginf = comparison("isneginf", isneginf_ref, ORDERED)
+isreal = comparison("isreal", isreal_ref)
+
+
+def isclose_ref(x, y, rtol, atol, equal_nan):
+    """|x - y| <= atol + rtol |y|; infinities only equal themselves."""
+    same = x == y
+    if equal_nan:
+        same = same | ((x != x) & (y != y))
+    if x.dtype.kind not in "fc":
+        x, y = x.astype(np.float64), y.astype(np.float64)
+    allowed = atol + np.abs(rtol * y)
+    error = np.abs(x - y)
+    return same | (np.isfinite(error) & (error <= allowed))
+
+
+def isclose_samples(rng):
+    for shape in [(), (3,), (0,)]:
+        x = rng.normal(size=shape)
+        yield (x, x + 1e-6), dict(rtol=1e-5, atol=1e-8, equal_nan=False)
+
+
+isclose = pointwise("isclose", isclose_ref, rule="bool", names=("x", "y"),
+                    samples=isclose_samples)

@@ -1,8 +1,9 @@
 """How a pointwise primitive is defined: a NumPy ufunc, a promotion rule, a gradient.
 
 Promotion rules: "same" (the common type), "float" (integers become the default float), "bool"
-(compute in the common type, answer bool), "real" (the real type of a complex), "integer" (floats
-refused). Results keep the memory order of the operands, as PyTorch documents.
+(compute in the common type, answer bool), "real" (the real type of a complex), "float real",
+"integer" (floats refused). Categories in `refuses` have no such op. Results keep the memory order
+of the operands, as PyTorch documents.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import BOOL, COMPLEX, FLOAT, dtype as DType
-from flambeau.core.errors import DeviceError, DtypeError, complaint
+from flambeau.core.errors import DeviceError, DtypeError, UnsupportedError, complaint
 from flambeau.core.spec import Spec, dense_strides, spec
 from flambeau.ops.promotion import broadcast_shapes, floating, result_dtype
 from flambeau.ops.registry import Primitive, primitive
 
 
-def pointwise_specs(name: str, rule: str, operands: tuple[Spec, ...]) -> tuple[Spec, DType]:
+def pointwise_specs(name: str, rule: str, operands: tuple[Spec, ...],
+                    refuses: tuple[int, ...] = ()) -> tuple[Spec, DType]:
     """(spec of the result, dtype to compute in)."""
     common = result_dtype(*operands)
-    compute = floating(common) if rule == "float" else common
+    if common.category in refuses:
+        raise UnsupportedError(complaint(name, f"not implemented for {common}", dict(
+            dtypes=[s.dtype for s in operands]), "Convert with `.to(dtype)` first."))
+    compute = floating(common) if rule.startswith("float") else common
     _check_dtype(name, rule, common)
-    result = {"bool": dtypes.bool, "real": compute.to_real()}.get(rule, compute)
+    result = dtypes.bool if rule == "bool" else (
+        compute.to_real() if rule.endswith("real") else compute)
     return result_spec(name, operands, result), compute
 
 
@@ -117,7 +123,7 @@ def common_device(name: str, tensors: list[Spec]):
 def pointwise(name: str, ref: Callable, *, vjp=None, rule: str = "same", low: float = -2.0,
               high: float = 2.0, arity: int | None = None, lower: Callable | None = None,
               samples: Callable | None = None, scalar: str | None = None, names=None,
-              **info) -> Primitive:
+              refuses: tuple[int, ...] = (), **info) -> Primitive:
     """Define a pointwise primitive.
 
     ref is a NumPy ufunc, or a function of ndarrays that gives the same in every layout; `scalar`
@@ -126,8 +132,9 @@ def pointwise(name: str, ref: Callable, *, vjp=None, rule: str = "same", low: fl
     arity = arity or getattr(ref, "nin", None) or ref.__code__.co_argcount
     operands = tuple(names or "xyzw"[:arity])
 
-    def meta(*operands: Spec) -> Spec:
-        return pointwise_specs(name, rule, operands)[0]
+    def meta(*operands: Spec | None, **params) -> Spec:
+        present = operands if None not in operands else tuple(s for s in operands if s is not None)
+        return pointwise_specs(name, rule, present, refuses)[0]
 
     return primitive(
         name, meta=meta, ref=ref, vjp=vjp, kind="pointwise", lower=lower,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.dtype import BOOL, COMPLEX
 from flambeau.core.errors import OpError, complaint
 from flambeau.ops.elementwise import pointwise
 
@@ -20,13 +21,13 @@ def conj(x):
 # Arithmetic ----------------------------------------------------------------------------------
 
 add = pointwise("add", np.add, vjp=dict(x=lambda ct: ct, y=lambda ct: ct))
-sub = pointwise("sub", np.subtract, vjp=dict(x=lambda ct: ct, y=lambda ct: -ct))
+sub = pointwise("sub", np.subtract, refuses=(BOOL,), vjp=dict(x=lambda ct: ct, y=lambda ct: -ct))
 mul = pointwise("mul", np.multiply,
                 vjp=dict(x=lambda ct, y: ct * conj(y), y=lambda ct, x: ct * conj(x)))
 div = pointwise("div", np.true_divide, rule="float", low=0.5,
                 vjp=dict(x=lambda ct, y: ct / conj(y),
                          y=lambda ct, x, y: -ct * conj(x / (y * y))))
-neg = pointwise("neg", np.negative, vjp=dict(x=lambda ct: -ct))
+neg = pointwise("neg", np.negative, refuses=(BOOL,), vjp=dict(x=lambda ct: -ct))
 reciprocal = pointwise("reciprocal", np.reciprocal, rule="float", low=0.5,
                        vjp=dict(x=lambda ct, out: -ct * conj(out * out)))
 square = pointwise("square", np.square, vjp=dict(x=lambda ct, x: ct * conj(2 * x)))
@@ -78,7 +79,7 @@ acosh = pointwise("acosh", np.arccosh, rule="float", low=1.1, high=3.0,
                   vjp=dict(x=lambda ct, x: ct * conj((x - 1).rsqrt() * (x + 1).rsqrt())))
 atanh = pointwise("atanh", np.arctanh, rule="float", low=-0.9, high=0.9,
                   vjp=dict(x=lambda ct, x: ct / conj(1 - x * x)))
-atan2 = pointwise("atan2", np.arctan2, rule="float", low=0.2,
+atan2 = pointwise("atan2", np.arctan2, refuses=(COMPLEX,), rule="float", low=0.2,
                   vjp=dict(x=lambda ct, x, y: ct * y / (x * x + y * y),
                            y=lambda ct, x, y: -ct * x / (x * x + y * y)))
 
@@ -126,7 +127,7 @@ def sign_ref(x):
     return x.copy() if x.dtype.kind == "b" else np.sign(x)
 
 
-sign = pointwise("sign", sign_ref, low=0.1, vjp=dict(x=lambda ct: ct * 0))
+sign = pointwise("sign", sign_ref, refuses=(COMPLEX,), low=0.1, vjp=dict(x=lambda ct: ct * 0))
 
 
 def _step(name: str, ufunc):
@@ -134,7 +135,7 @@ def _step(name: str, ufunc):
     def ref(x):
         return ufunc(x) if x.dtype.kind in "fc" else x.copy()
 
-    return pointwise(name, ref, low=0.1, high=0.4, vjp=dict(x=lambda ct: ct * 0))
+    return pointwise(name, ref, low=0.1, high=0.4, refuses=(BOOL, COMPLEX), vjp=dict(x=lambda ct: ct * 0))
 
 
 floor, ceil = _step("floor", np.floor), _step("ceil", np.ceil)
@@ -188,7 +189,7 @@ def pow_samples(rng):
     yield (rng.normal(size=3), 3), {}
 
 
-pow = pointwise("pow", pow_ref, samples=pow_samples,
+pow = pointwise("pow", pow_ref, refuses=(BOOL,), samples=pow_samples,
                 vjp=dict(x=pow_base_vjp, y=pow_exponent_vjp))
 
 
@@ -223,13 +224,13 @@ def fmod_ref(x, y):
     return np.fmod(x, y)
 
 
-floor_divide = pointwise("floor_divide", floor_divide_ref, low=0.3, high=2.9,
+floor_divide = pointwise("floor_divide", floor_divide_ref, refuses=(COMPLEX,), low=0.3, high=2.9,
                          vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
-trunc_divide = pointwise("trunc_divide", trunc_divide_ref, low=0.3, high=2.9,
+trunc_divide = pointwise("trunc_divide", trunc_divide_ref, refuses=(COMPLEX,), low=0.3, high=2.9,
                          vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
-remainder = pointwise("remainder", remainder_ref, low=0.3, high=2.9, vjp=dict(
+remainder = pointwise("remainder", remainder_ref, refuses=(COMPLEX,), low=0.3, high=2.9, vjp=dict(
     x=lambda ct: ct, y=lambda ct, x, y: -ct * floor_divide(x, y)))
-fmod = pointwise("fmod", fmod_ref, low=0.3, high=2.9, vjp=dict(
+fmod = pointwise("fmod", fmod_ref, refuses=(COMPLEX,), low=0.3, high=2.9, vjp=dict(
     x=lambda ct: ct, y=lambda ct, x, y: -ct * trunc_divide(x, y)))
 
 # Extrema -------------------------------------------------------------------------------------
@@ -240,13 +241,13 @@ def _share(ct, winner, tie):
     return (ct / 2).masked_fill(~tie, 0.0) + ct.masked_fill(~winner, 0.0)
 
 
-maximum = pointwise("maximum", np.maximum, vjp=dict(
+maximum = pointwise("maximum", np.maximum, refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: _share(ct, x > y, x == y), y=lambda ct, x, y: _share(ct, y > x, x == y)))
-minimum = pointwise("minimum", np.minimum, vjp=dict(
+minimum = pointwise("minimum", np.minimum, refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: _share(ct, x < y, x == y), y=lambda ct, x, y: _share(ct, y < x, x == y)))
-fmax = pointwise("fmax", np.fmax, vjp=dict(
+fmax = pointwise("fmax", np.fmax, refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: ct.masked_fill(~((x >= y) | y.isnan()), 0),
     y=lambda ct, x, y: ct.masked_fill((x >= y) | y.isnan(), 0)))
-fmin = pointwise("fmin", np.fmin, vjp=dict(
+fmin = pointwise("fmin", np.fmin, refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: ct.masked_fill(~((x <= y) | y.isnan()), 0),
     y=lambda ct, x, y: ct.masked_fill((x <= y) | y.isnan(), 0)))

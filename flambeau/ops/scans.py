@@ -15,7 +15,7 @@ def line_samples(rng):
         yield (rng.normal(size=shape),), dict(dim=dim)
 
 
-def scan_meta(x: Spec, *, dim, reverse=False, dtype: DType) -> Spec:
+def scan_meta(x: Spec, *, dim, reverse, dtype: DType) -> Spec:
     return spec(dtype, x.shape, None, x.device)
 
 
@@ -39,7 +39,7 @@ def _scanned(ufunc: np.ufunc, x, dim: int, reverse: bool, dtype: DType):
 # cumsum --------------------------------------------------------------------------------------
 
 
-def cumsum_ref(x, *, dim, reverse=False, dtype: DType):
+def cumsum_ref(x, *, dim, reverse, dtype: DType):
     return _scanned(np.add, x, dim, reverse, dtype)
 
 
@@ -53,7 +53,7 @@ cumsum = primitive("cumsum", meta=scan_meta, ref=cumsum_ref, vjp=dict(x=cumsum_v
 # cumprod -------------------------------------------------------------------------------------
 
 
-def cumprod_ref(x, *, dim, reverse=False, dtype: DType):
+def cumprod_ref(x, *, dim, reverse, dtype: DType):
     return _scanned(np.multiply, x, dim, reverse, dtype)
 
 

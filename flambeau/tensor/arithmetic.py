@@ -129,6 +129,9 @@ def positive(input):
 
 
 def check_power(x, y) -> None:
+    """Refuse two numbers, two bools, and integers to a negative number."""
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        raise ArgumentError(complaint("pow", "input must be Tensor", dict(input=type(x).__name__)))
     if y.__class__ in (int, bool) and y < 0 and isinstance(x, Tensor) and (
             x.dtype.category <= INTEGER):
         raise OpError(complaint("pow", "Integers to negative integer powers are not allowed",

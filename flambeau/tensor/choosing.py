@@ -7,6 +7,7 @@ from flambeau.core.errors import OpError, complaint
 from flambeau.ops import choice, pointwise
 from flambeau.tensor.forms import NOTHING, binary, number_or_tensor, tensor_argument
 from flambeau.tensor.public import public
+from flambeau.tensor.tensor import Tensor
 
 
 @public(method=False)
@@ -25,16 +26,28 @@ def where_method(self, condition, other):
     return where(condition, self, other)
 
 
+def fill_value(op: str, x: Tensor, value):
+    """`value` as something that fits in the dtype of `x`."""
+    value = number_or_tensor(op, value, "value")
+    if isinstance(value, Tensor) and value.ndim:
+        raise OpError(complaint(op, "value must be a number or a 0-dimensional tensor",
+                                dict(shape=list(value.shape)), "Use torch.where."))
+    if isinstance(value, complex) and not x.dtype.is_complex:
+        raise OpError(complaint(op, f"value cannot be converted to type {x.dtype} without "
+                                "overflow", dict(value=value)))
+    return value
+
+
 def masked_fill_(self, mask, value):
     """self <- value where mask holds."""
     return context.bind_inplace(choice.masked_fill, self, (
-        self, mask, number_or_tensor("masked_fill_", value, "value")), NOTHING)
+        self, mask, fill_value("masked_fill_", self, value)), NOTHING)
 
 
 @public(inplace=masked_fill_, out=False)
 def masked_fill(input, mask, value):
     """value where mask holds, else input."""
-    return choice.masked_fill(input, mask, number_or_tensor("masked_fill", value, "value"))
+    return choice.masked_fill(input, mask, fill_value("masked_fill", input, value))
 
 
 # Limits --------------------------------------------------------------------------------------
@@ -70,16 +83,16 @@ def clamp_max_(self, max):
 @public(inplace=clamp_min_)
 def clamp_min(input, min):
     """max(input, min)."""
-    return choice.clamp(input, *limits("clamp_min", min, None))
+    return choice.clamp(tensor_argument("clamp_min", input), *limits("clamp_min", min, None))
 
 
 @public(inplace=clamp_max_)
 def clamp_max(input, max):
     """min(input, max)."""
-    return choice.clamp(input, *limits("clamp_max", None, max))
+    return choice.clamp(tensor_argument("clamp_max", input), *limits("clamp_max", None, max))
 
 
-maximum = binary(pointwise.maximum, "The larger; NaN wins.", inplace=False)
-minimum = binary(pointwise.minimum, "The smaller; NaN wins.", inplace=False)
-fmax = binary(pointwise.fmax, "The larger; NaN loses against numbers.", inplace=False)
-fmin = binary(pointwise.fmin, "The smaller; NaN loses against numbers.", inplace=False)
+maximum = binary(pointwise.maximum, numbers=False, doc="The larger; NaN wins.", inplace=False)
+minimum = binary(pointwise.minimum, numbers=False, doc="The smaller; NaN wins.", inplace=False)
+fmax = binary(pointwise.fmax, numbers=False, doc="The larger; NaN loses against numbers.", inplace=False)
+fmin = binary(pointwise.fmin, numbers=False, doc="The smaller; NaN loses against numbers.", inplace=False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.ops import bitwise, comparison
-from flambeau.tensor.forms import binary, unary
+from flambeau.tensor.forms import binary, tensor_argument, unary
+from flambeau.tensor.public import public
+from flambeau.tensor.tensor import Tensor
 
 eq = binary(comparison.eq, "input == other.")
 ne = binary(comparison.ne, "input != other.", aliases=("not_equal",))
@@ -28,3 +31,35 @@ bitwise_xor = binary(bitwise.bitwise_xor, "Bitwise exclusive or.", number_first=
 bitwise_not = unary(bitwise.bitwise_not, "Bitwise complement; `not` of bools.")
 bitwise_left_shift = binary(bitwise.bitwise_left_shift, "input << other.", number_first=True)
 bitwise_right_shift = binary(bitwise.bitwise_right_shift, "input >> other.", number_first=True)
+isposinf = unary(comparison.isposinf, "Is it plus infinity?", inplace=False)
+isneginf = unary(comparison.isneginf, "Is it minus infinity?", inplace=False)
+isreal = unary(comparison.isreal, "Has it no imaginary part?", inplace=False, out=False)
+
+
+def check_same_dtype(op: str, x: Tensor, y: Tensor) -> None:
+    if tensor_argument(op, x).dtype is not tensor_argument(op, y, "other").dtype:
+        raise DtypeError(complaint(op, "both tensors must have one dtype", dict(
+            input=x.dtype, other=y.dtype), "Convert one with `.to(dtype)`."))
+
+
+@public(out=False)
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """|input - other| <= atol + rtol |other|, element by element."""
+    check_same_dtype("isclose", input, other)
+    if rtol < 0 or atol < 0:
+        raise OpError(complaint("isclose", "rtol and atol must not be negative",
+                                dict(rtol=rtol, atol=atol)))
+    return comparison.isclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@public(out=False)
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Are all elements close? See isclose."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@public(out=False)
+def equal(input, other):
+    """Have both the same shape and the same elements?"""
+    tensor_argument("equal", other, "other")
+    return input.shape == other.shape and bool(eq(input, other).all())

@@ -7,20 +7,30 @@ from flambeau.ops import reductions
 from flambeau.ops.dims import normal_dim
 from flambeau.tensor import return_types
 from flambeau.tensor.choosing import maximum, minimum
+from flambeau.tensor.forms import tensor_argument
 from flambeau.tensor.public import public
 from flambeau.tensor.reducing import reduced_dims
 from flambeau.tensor.tensor import Tensor
 
 
+def check_not_empty(op: str, x: Tensor, dim) -> None:
+    if x.numel() == 0 and dim in ((), None, []):
+        raise OpError(complaint(
+            op, "Expected reduction dim to be specified for input.numel() == 0",
+            dict(shape=list(x.shape)), "Specify the reduction dim with the 'dim' argument."))
+
+
 @public
 def amax(input, dim=(), keepdim=False):
     """The largest element over `dim`; ties share the gradient."""
+    check_not_empty("amax", input, dim)
     return reductions.amax(input, dim=reduced_dims("amax", input, dim), keepdim=bool(keepdim))
 
 
 @public
 def amin(input, dim=(), keepdim=False):
     """The smallest element over `dim`; ties share the gradient."""
+    check_not_empty("amin", input, dim)
     return reductions.amin(input, dim=reduced_dims("amin", input, dim), keepdim=bool(keepdim))
 
 
@@ -47,13 +57,10 @@ def extremum(name: str, full, along, pairwise, result_type):
 
     def function(input, dim=None, keepdim=False, *, other=None):
         if isinstance(dim, Tensor) or other is not None:
+            tensor_argument(name, input)
             return pairwise(input, dim if other is None else other)
         if dim is None:
-            if input.numel() == 0:
-                raise OpError(complaint(
-                    name, "Expected reduction dim to be specified for input.numel() == 0",
-                    dict(shape=list(input.shape)), "Specify the reduction dim with the 'dim' "
-                    "argument."))
+            check_not_empty(name, tensor_argument(name, input), dim)
             return full(input, dim=tuple(range(input.ndim)), keepdim=False)
         return result_type(*along(input, dim=normal_dim(name, dim, input.ndim),
                                   keepdim=bool(keepdim)))

@@ -35,6 +35,10 @@ def number_or_tensor(op: str, value, name: str = "other"):
                                   {name: type(value).__name__}))
 
 
+def _tensor_other(op: str, value) -> Tensor:
+    return tensor_argument(op, value, "other")
+
+
 def unary(primitive: Primitive, doc: str, *, name: str | None = None, inplace: bool = True,
           **names) -> Callable:
     """`name(input)`, `input.name()` and `input.name_()` for a primitive of one operand."""
@@ -52,18 +56,24 @@ def unary(primitive: Primitive, doc: str, *, name: str | None = None, inplace: b
 
 
 def binary(primitive: Primitive, doc: str, *, name: str | None = None, inplace: bool = True,
-           number_first: bool = False, **names) -> Callable:
-    """`name(input, other)` and its forms; `number_first` allows a number as `input`."""
+           number_first: bool = False, numbers: bool = True, **names) -> Callable:
+    """`name(input, other)` and its forms.
+
+    `number_first` allows a number as `input`, `numbers=False` forbids one as `other`.
+    """
     name = name or primitive.name
     first = number_or_tensor if number_first else tensor_argument
+    second = number_or_tensor if numbers else _tensor_other
 
     def function(input, other):
-        return context.bind(primitive, (first(name, input, "input"),
-                                        number_or_tensor(name, other)), NOTHING)
+        x, y = first(name, input, "input"), second(name, other)
+        if number_first and not isinstance(x, Tensor) and not isinstance(y, Tensor):
+            raise ArgumentError(complaint(name, "input must be Tensor",
+                                          dict(input=type(x).__name__)))
+        return context.bind(primitive, (x, y), NOTHING)
 
     def in_place(self, other):
-        return context.bind_inplace(primitive, self, (self, number_or_tensor(name, other)),
-                                    NOTHING)
+        return context.bind_inplace(primitive, self, (self, second(name, other)), NOTHING)
 
     function.__name__, function.__doc__ = name, doc
     in_place.__doc__ = doc

@@ -12,11 +12,11 @@ from flambeau.tensor.reducing import accumulation_dtype, converted
 def cumsum(input, dim, *, dtype=None):
     """out[k] = input[0] + .. + input[k] along `dim`; integers and bools add up in int64."""
     return scans.cumsum(converted(input, dtype), dim=normal_dim("cumsum", dim, input.ndim),
-                        dtype=accumulation_dtype(input, dtype))
+                        reverse=False, dtype=accumulation_dtype(input, dtype))
 
 
 @public(inplace=True)
 def cumprod(input, dim, *, dtype=None):
     """out[k] = input[0] * .. * input[k] along `dim`; integers and bools multiply in int64."""
     return scans.cumprod(converted(input, dtype), dim=normal_dim("cumprod", dim, input.ndim),
-                         dtype=accumulation_dtype(input, dtype))
+                         reverse=False, dtype=accumulation_dtype(input, dtype))
