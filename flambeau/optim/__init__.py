@@ -1,6 +1,8 @@
 """Optimizers: a formula a file, all on one frame (`stepping`), with PyTorch's checkpoints."""
 
-from flambeau.optim import lr_scheduler, swa_utils
+from importlib import import_module
+
+from flambeau.optim import lr_scheduler
 from flambeau.optim.adadelta import Adadelta
 from flambeau.optim.adafactor import Adafactor
 from flambeau.optim.adagrad import Adagrad
@@ -38,3 +40,9 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "swa_utils":  # on first use, as it needs flambeau.nn
+        return import_module("flambeau.optim.swa_utils")
+    raise AttributeError(f"module 'flambeau.optim' has no attribute {name!r}")

@@ -20,7 +20,8 @@ from flambeau.optim.stepping import (
     scalar,
     step_counter,
 )
-from flambeau.tensor import Tensor, tensor, zeros_like
+from flambeau.tensor import Tensor, zeros_like
+from flambeau.tensor.interop import tensor
 
 
 def update(params: list[Tensor], grads: list[Tensor], states: States, hyper: Hyper) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from flambeau.autograd import enable_grad, set_grad_enabled
 from flambeau.optim.optimizer import Optimizer
-from flambeau.tensor import Tensor, tensor, view_as_real
+from flambeau.tensor import Tensor, view_as_real
+from flambeau.tensor.interop import tensor
 
 States = list[dict[str, Any]]
 Hyper = dict[str, Any]

@@ -18,7 +18,8 @@ from flambeau.optim.checks import require
 from flambeau.optim.lr_scheduler.base import LRScheduler
 from flambeau.optim.lr_scheduler.cyclic import per_group
 from flambeau.optim.optimizer import Optimizer
-from flambeau.tensor import Tensor, tensor
+from flambeau.tensor import Tensor
+from flambeau.tensor.interop import tensor
 
 __all__ = [
     "AveragedModel",

@@ -1,0 +1,170 @@
+"""`vmap`'s tensors and dispatch context: operations on a slice run on all slices at once.
+
+A `BatchedTensor` looks like one slice: `shape` leaves the batch out. Its `value` holds all slices
+along dimension 0. A `Batching` context is one level of vmap; it turns each primitive on batched
+operands into primitives on their values, by a rule of `flambeau.func.rules` or slice by slice.
+Levels nest: a value may itself be batched at an outer level. Below all contexts lies the tape, so
+gradients are recorded on the values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from flambeau.core.context import pushed, state
+from flambeau.core.dtype import can_cast
+from flambeau.core.errors import DtypeError, OpError, complaint
+from flambeau.core.spec import Spec, spec
+from flambeau.func.rules import FAMILIES, RULES, padded
+from flambeau.ops.casts import copy
+from flambeau.ops.joining import stack_rows
+from flambeau.ops.registry import Primitive
+from flambeau.tensor.tensor import Tensor
+
+_allocate = object.__new__
+
+
+class BatchedTensor(Tensor):
+    """One slice of `value`, standing for all of them at `level`."""
+
+    __slots__ = ("level", "value")
+    _plain_results = True
+
+    def __repr__(self, **options: Any) -> str:
+        return f"BatchedTensor(depth={self.level.depth}, value={self.value!r})"
+
+
+def _forwarded(name: str) -> property:
+    """An attribute of the autograd graph: it is the value's."""
+    return property(
+        lambda self: getattr(self.value, name),
+        lambda self, new: setattr(self.value, name, new),
+    )
+
+
+for _name in ("_requires_grad", "_node", "_output_nr", "_grad"):
+    setattr(BatchedTensor, _name, _forwarded(_name))
+
+
+def batched(value: Tensor, level: Batching) -> BatchedTensor:
+    """The tensor whose slices at `level` lie along dimension 0 of `value`."""
+    t = _allocate(BatchedTensor)
+    t.value, t.level = value, level
+    t._array = t._storage = t._base = t._extra = None
+    t._spec = slice_spec(value._spec)
+    t._offset = 0
+    return t
+
+
+def slice_spec(s: Spec) -> Spec:
+    """The spec of one slice along dimension 0."""
+    return spec(s.dtype, s.shape[1:], s.strides[1:], s.device)
+
+
+def is_batched(x: Any, level: Batching) -> bool:
+    """Whether `x` is batched at `level` itself (not below it)."""
+    return type(x) is BatchedTensor and x.level is level
+
+
+class Batching:
+    """One level of vmap over `size` slices, as a dispatch context.
+
+    randomness: "error", "same" (all slices draw the same) or "different".
+    """
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size, self.randomness = size, randomness
+        self.depth = sum(isinstance(context, Batching) for context in state.stack) + 1
+
+    def bind(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        if primitive.kind == "random":
+            return self.drawn(primitive, args, params)
+        if not any(is_batched(x, self) for x in args):
+            return primitive(*args, **params)
+        return self.wrapped(self.applied(primitive, args, params))
+
+    def bind_inplace(self, primitive: Primitive, target: Tensor, args: tuple, params: dict) -> Any:
+        if primitive.kind == "random":
+            result = self.drawn(primitive, args, params)
+        elif is_batched(target, self):
+            result = self.bind(primitive, args, params)
+        elif any(is_batched(x, self) for x in args):
+            must = "a tensor that is not batched cannot be overwritten with batched values"
+            hint = "Use the out-of-place form, or make the target from a batched tensor."
+            raise OpError(complaint("vmap", must, {"operation": primitive.name}, hint))
+        else:
+            return primitive.inplace(target, *args, **params)
+        self.write(primitive.name, target, result)
+        return target
+
+    def write(self, name: str, target: Tensor, result: Tensor) -> None:
+        """target <- result."""
+        if not can_cast(result.dtype, target.dtype) and name != "copy":
+            facts = {"result": result.dtype, "target": target.dtype}
+            raise DtypeError(complaint(name, "the result must fit the target's dtype", facts))
+        if is_batched(result, self):
+            target, result = target.value, padded(result.value, target.ndim + 1)
+        elif is_batched(target, self):
+            target = target.value
+        copy.inplace(target, result)
+
+    def drawn(self, primitive: Primitive, args: tuple, params: dict) -> Tensor:
+        """A random result, as `randomness` says."""
+        if self.randomness == "error":
+            must = "random operations need randomness='same' or 'different'"
+            raise OpError(complaint("vmap", must, {"operation": primitive.name}))
+        over_batch = any(is_batched(x, self) for x in args)
+        if self.randomness == "same" and not over_batch:
+            return primitive(*args, **params)
+        if "shape" in params and not over_batch:
+            params = {**params, "shape": (self.size, *params["shape"])}
+            if params.get("strides") is not None:
+                params["strides"] = (math.prod(params["shape"][1:]), *params["strides"])
+            return batched(primitive(**params), self)
+        return self.wrapped(slice_by_slice(self, primitive, args, params))
+
+    def applied(self, primitive: Primitive, args: tuple, params: dict) -> Any:
+        """The value (or values) of the primitive on operands of which some are batched here."""
+        rule = RULES.get(primitive.name) or FAMILIES.get(primitive.kind)
+        if rule is not None:
+            values = [x.value if is_batched(x, self) else x for x in args]
+            here = [is_batched(x, self) for x in args]
+            result = rule(self.size, primitive, values, here, params)
+            if result is not NotImplemented:
+                return result
+        decomposition = primitive.info.get("decompose")
+        if decomposition is not None:
+            with pushed(self):
+                result = decomposition(*args, **params)
+            results = result if isinstance(result, tuple) else (result,)
+            values = tuple(explicit_here(x, self) for x in results)
+            return values if isinstance(result, tuple) else values[0]
+        return slice_by_slice(self, primitive, args, params)
+
+    def wrapped(self, result: Any) -> Any:
+        """Values of results as batched tensors."""
+        if isinstance(result, tuple):
+            return tuple(batched(x, self) for x in result)
+        return batched(result, self)
+
+
+def explicit_here(x: Tensor, level: Batching) -> Tensor:
+    """The value of `x` at `level`; one that is not batched is repeated."""
+    return x.value if is_batched(x, level) else x.expand((level.size, *x.shape))
+
+
+def slice_by_slice(level: Batching, primitive: Primitive, args: tuple, params: dict) -> Any:
+    """The primitive on each slice, the results stacked."""
+    rows = []
+    for i in range(level.size):
+        row = [x.value.select(0, i) if is_batched(x, level) else x for x in args]
+        rows.append(primitive(*row, **params))
+    if not isinstance(rows[0], tuple):
+        return stack_rows(rows)
+    return tuple(stack_rows(column) for column in zip(*rows, strict=True))
+
+
+def levels() -> list[Batching]:
+    """The active levels of vmap, outermost first."""
+    return [context for context in state.stack if isinstance(context, Batching)]
