@@ -1,0 +1,275 @@
+"""Capturing one frame: interpret it, and make a program from what was recorded.
+
+The outermost frame is interpreted until it returns or meets an instruction that must run as plain
+Python. In the second case the capture starts again and stops before that instruction, so that
+everything recorded has happened and nothing else has.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from flambeau.capture import modes
+from flambeau.capture.breaks import GraphBreak, NeedGradients, SkipFrame, UserError
+from flambeau.capture.bytecodes import UnknownBytecode
+from flambeau.capture.effects import write_effects
+from flambeau.capture.guards import Guard, Wanted, Writer, write_guards
+from flambeau.capture.interpreter.frame import Frame
+from flambeau.capture.interpreter.run import Interpreter, Stop
+from flambeau.capture.outputs import Outputs
+from flambeau.capture.rebuild import Builder, Unrebuildable
+from flambeau.capture.resume import Place, can_break_at, slot_order
+from flambeau.capture.scalars import Scalars
+from flambeau.capture.session import Session
+from flambeau.capture.sources import Source
+from flambeau.capture.tensors import Tensors
+from flambeau.capture.values import NULL, Unseen
+from flambeau.core import context
+from flambeau.graph import Graph
+
+ATTEMPTS = 12
+MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
+"""What a program returns when its guards do not hold."""
+
+FREE_VARIABLE_GENERATOR = 0x20 | 0x80 | 0x200
+
+
+class Break(NamedTuple):
+    """Where and why a captured frame goes on as plain Python."""
+
+    place: Place
+    reason: str
+    hint: str
+    where: str
+
+
+class Captured(NamedTuple):
+    """A program for one frame.
+
+    `program(function, *raw arguments)` gives MISS if a guard fails; otherwise the frame's result,
+    or, with a break, the bound locals and stack at its place.
+    """
+
+    program: Callable[..., Any]
+    graph: Graph
+    guards: list[Guard]
+    broken: Break | None
+    recorded: bool
+    text: str
+
+
+class Options(NamedTuple):
+    """What a capture is asked to do."""
+
+    backend: Callable[..., Callable]
+    fullgraph: bool = False
+    dynamic: frozenset[str] = frozenset()
+
+
+class Frozen(NamedTuple):
+    """The frame to capture: a function called with raw arguments, or resumed at a place."""
+
+    function: types.FunctionType
+    code: types.CodeType
+    names: tuple[str, ...]
+    values: tuple
+    start: Place | None = None
+
+
+class Attempt:
+    """One pass over the frame."""
+
+    def __init__(self, frozen: Frozen, options: Options, stop: int | None, gradients: bool):
+        self.frozen, self.options = frozen, options
+        self.tensors = Tensors(gradients)
+        self.session = Session(self.tensors)
+        self.session.dynamic = set(options.dynamic)
+        self.session.scalars = Scalars(self.session)
+        self.run = Interpreter(self.session, stop)
+        self.session.note(frozen.function, Source(None, "function"))
+        self.frame = self._frame()
+        self.result: Any = None
+        self.stopped = False
+        self.before = modes.snapshot()
+        self.changes: dict[str, Any] = {}
+
+    def _frame(self) -> Frame:
+        frozen, session = self.frozen, self.session
+        slots: dict[str, Any] = {}
+        stack: list[Any] = []
+        bound = len(frozen.start.bound) if frozen.start else len(frozen.names)
+        for k, (name, value) in enumerate(zip(frozen.names, frozen.values)):
+            source = Source(None, "local", name)
+            if k >= bound:
+                stack.append(session.wrap(value, source))
+            elif isinstance(value, types.CellType) and name in frozen.code.co_cellvars:
+                session.note(value, source)
+                slots[name] = value
+            else:
+                slots[name] = Unseen(value, source)
+        source = session.source(frozen.function)
+        frame = Frame(self.run, frozen.function, frozen.code, slots, source)
+        frame.is_root = True
+        if frozen.start is not None:
+            frame.pc = frozen.start.index
+            values = iter(stack)
+            frame.stack.extend(NULL if null else next(values) for null in frozen.start.nulls)
+        return frame
+
+    def interpret(self) -> None:
+        """Run the frame; afterwards the thread's switches are as before."""
+        try:
+            with context.executing(self.tensors.recorder):
+                self.result = self.frame.execute()
+        except Stop:
+            self.stopped = True
+        finally:
+            self.changes = modes.changes(self.before)
+            modes.restore(self.before)
+
+    # The program -----------------------------------------------------------------------------
+
+    def place(self) -> Place:
+        """The shape of the frame where it was stopped."""
+        frame = self.frame
+        if frame.handled is not None:
+            raise SkipFrame("the frame breaks inside of an exception handler")
+        bound = slot_order(frame.code, frame.slots)
+        return Place(frame.pc, tuple(v is NULL for v in frame.stack), bound)
+
+    def finished(self, broken: Break | None) -> Captured:
+        """Write the program."""
+        reads = Wanted()
+        outputs = Outputs(self.tensors, self.session)
+        builder = Builder(self.session, reads, outputs.expression)
+        outputs.builder = builder
+        for name, value in self.changes.items():
+            key = (context.state, name, value)
+            self.session.effect(("state", name), ("state", key, None))
+        outputs.note_changes()
+        if broken is None:
+            result = builder.expression(self.result)
+        else:
+            frame = self.frame
+            values = [frame.slots[n] for n in broken.place.bound]
+            values += [v for v in frame.stack if v is not NULL]
+            result = "(" + "".join(builder.expression(v) + ", " for v in values) + ")"
+        builder.finish()
+        result = builder.body.fresh(result, "r")
+        write_effects(builder)
+        return self._written(builder, outputs, result, broken)
+
+    def _written(
+        self, builder: Builder, outputs: Outputs, result: str, broken: Break | None
+    ) -> Captured:
+        graph = outputs.graph()
+        runner = self.options.backend(graph, outputs.examples())
+        guards = self._guards(graph)
+        whole = Writer()
+        whole.names, whole.constants = builder.reads.names, builder.reads.constants
+        miss = f"return {whole.constant(MISS)}"
+        write_guards(whole, guards, miss, self._reads(whole, builder.reads, outputs))
+        execute = whole.constant(outputs.execution(graph, runner))
+        names = outputs.names()
+        call = f"{execute}({self.inputs_text})"
+        if graph.equations or names:
+            whole.line(f"{', '.join(names)}{',' if names else 'nothing'} = {call}")
+        whole.lines += outputs.lines + builder.body.lines
+        whole.line(f"return {result}")
+        parameters = ["function", *(f"a_{n}" for n in self.frozen.names)]
+        program = whole.function("program", parameters)
+        return Captured(
+            program, graph, guards, broken, bool(graph.equations), program.source_text
+        )
+
+    def _reads(self, whole: Writer, reads: Wanted, outputs: Outputs) -> Callable[[], None]:
+        def read() -> None:
+            reads.write(whole)
+            names = [whole.path(s) for s in outputs.input_sources()]
+            names += outputs.scalar_inputs(whole)
+            self.inputs_text = ", ".join(names)
+
+        return read
+
+    def _guards(self, graph: Graph) -> list[Guard]:
+        session = self.session
+        call, text = modes.unchanged()
+        session.test(None, call, text, "modes")
+        self.tensors.guard_aliasing(graph)
+        self._guard_identities()
+        return list(session.guards.values())
+
+    def _guard_identities(self) -> None:
+        """Objects that are changed must not be other objects that the program knows."""
+        session = self.session
+        changed = {id(s) for kind, s, _ in session.effects.values() if kind == "attribute"}
+        changed |= {i for i in session.snapshots}
+        changed |= set(session.unfilled)
+        groups: dict[type, dict[int, Source]] = {}
+        mutated: set[type] = set()
+        for value in session.kept:
+            source = session.sources.get(id(value))
+            if source is None or source.is_constant or session.tensors.is_tensor(value):
+                continue
+            kind = self.run.type_of(value)
+            if id(value) in session.originals:
+                groups.setdefault(kind, {})[id(source)] = source
+            elif id(value) not in session.shadows:
+                groups.setdefault(kind, {})[id(source)] = source
+            if id(value) in changed:
+                mutated.add(kind)
+        for kind in mutated:
+            sources = tuple(groups.get(kind, {}).values())
+            if len(sources) > 1:
+                session.guard(sources[0], "distinct", sources)
+
+
+def capture(frozen: Frozen, options: Options) -> Captured:
+    """A program for the frame. Raises SkipFrame if it must run as plain Python."""
+    stop: int | None = None
+    gradients = False
+    reason: GraphBreak | None = None
+    for _ in range(ATTEMPTS):
+        attempt = Attempt(frozen, options, stop, gradients)
+        try:
+            attempt.interpret()
+            return _conclude(attempt, reason)
+        except NeedGradients:
+            gradients = True
+        except GraphBreak as found:
+            if options.fullgraph:
+                raise
+            stop, reason = _earlier(attempt.session.root_step, stop), found
+        except Unrebuildable as found:
+            made = attempt.session.created.get(id(found.value))
+            if made is None or options.fullgraph:
+                raise SkipFrame(str(found)) from None
+            stop = _earlier(made, stop)
+            reason = reason or GraphBreak(str(found))
+        except UserError as error:
+            raise SkipFrame(f"the frame raises {type(error.value).__name__}: {error.value}") from None
+        except UnknownBytecode as error:
+            raise SkipFrame(str(error)) from None
+    raise SkipFrame("no place was found where the frame could be left")
+
+
+def _earlier(step: int, stop: int | None) -> int:
+    if stop is not None and step >= stop:
+        raise SkipFrame("the frame cannot be left at the place where it breaks")
+    if step < 1:
+        raise SkipFrame("the frame breaks before it starts")
+    return step
+
+
+def _conclude(attempt: Attempt, reason: GraphBreak | None) -> Captured:
+    if not attempt.stopped:
+        return attempt.finished(None)
+    place = attempt.place()
+    if not can_break_at(attempt.frozen.code, place.index):
+        raise SkipFrame("the frame breaks at an instruction that cannot run on its own")
+    line = attempt.frame.instructions[place.index].line
+    where = f"{attempt.frozen.code.co_filename}:{line}"
+    why = reason or GraphBreak("asked to stop here")
+    return attempt.finished(Break(place, why.reason, why.hint, why.where or where))

@@ -1,0 +1,5 @@
+"""The concolic interpreter: canonical bytecode on real Python objects and traced tensors."""
+
+from flambeau.capture.interpreter.run import Interpreter
+
+__all__ = ["Interpreter"]

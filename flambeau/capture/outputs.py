@@ -1,0 +1,138 @@
+"""Tensors that leave the captured program, and what happens to those that came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flambeau.capture.breaks import SkipFrame
+from flambeau.capture.guards import Writer
+from flambeau.capture.rebuild import Builder
+from flambeau.capture.session import Session
+from flambeau.capture.sources import Source
+from flambeau.capture.tensors import UNREAD, Tensors, is_spent
+from flambeau.capture.traced import SpentNode
+from flambeau.autograd.views import bump
+from flambeau.graph import Graph, Value, run
+from flambeau.graph.interpret import run_recorded
+from flambeau.graph.passes import without_aliases, without_dead_code, without_final_copies
+from flambeau.tensor.tensor import Tensor, alias
+
+
+class Outputs:
+    """Collects escaping tensors while values are being written down."""
+
+    builder: Builder
+
+    def __init__(self, tensors: Tensors, session: Session):
+        self.tensors, self.session = tensors, session
+        self.values: list[Value] = []
+        self.by_fake: dict[int, str] = {}
+        self.fakes: list[Tensor] = []
+        self.taken: set[Value] = set()
+        self.live = False
+        self.lines: list[str] = []
+
+    def expression(self, fake: Tensor) -> str:
+        """The variable that holds a tensor in the running program."""
+        known = self.tensors.by_fake.get(id(fake))
+        if known is not None:
+            return self.builder.reads.path(known.source)
+        found = self.by_fake.get(id(fake))
+        if found is not None:
+            return found
+        if id(fake) not in self.tensors.recorder.values and not self._is_traced(fake):
+            return self.builder.constant(fake)
+        return self._output(fake)
+
+    def _is_traced(self, fake: Tensor) -> bool:
+        return self.tensors.recorder.is_traced(fake)
+
+    def _output(self, fake: Tensor) -> str:
+        value = self.tensors.recorder.value_of(fake)
+        name = self.by_fake[id(fake)] = f"t{len(self.by_fake)}"
+        self.fakes.append(fake)
+        self.values.append(value)
+        if fake._node is not None and not is_spent(fake):
+            self.live = True
+        self._state(name, fake, value)
+        return name
+
+    def _state(self, name: str, fake: Tensor, value: Value) -> None:
+        """Give the tensor what eager execution would have given it besides its data."""
+        builder = self.builder
+        if value in self.taken or value in self.tensors.recorder.inputs:
+            self.lines.append(f"    {name} = {builder.constant(alias)}({name})")
+        self.taken.add(value)
+        if fake._node is not None and is_spent(fake):
+            mark = builder.constant(_mark_spent)
+            self.lines.append(f"    {mark}({name})")
+        elif fake._node is None and fake._requires_grad:
+            self.lines.append(f"    {name}._requires_grad = True")
+        if type(fake) is not Tensor:
+            raise SkipFrame(f"a {type(fake).__name__} is made by the frame")
+        if fake._grad is not None and fake._grad is not UNREAD:
+            builder.tasks.append(
+                lambda: builder.body.line(f"{name}._grad = {builder.expression(fake._grad)}")
+            )
+        if fake.__dict__:
+            builder.tasks.append(
+                lambda: builder.body.line(
+                    f"{name}.__dict__.update({builder.entries(fake.__dict__)})"
+                )
+            )
+
+    def note_changes(self) -> None:
+        """Gradients, memory and flags of incoming tensors that the frame has changed."""
+        for known in list(self.tensors.inputs.values()):
+            fake = known.fake
+            if fake._grad is not known.grad:
+                self._assign(known.source, "_grad", fake._grad)
+            if fake._requires_grad is not known.requires_grad and fake._node is None:
+                self._assign(known.source, "_requires_grad", fake._requires_grad)
+            if (fake._storage, fake._offset, fake._spec) != known.place:
+                raise SkipFrame("the memory of a tensor from outside is exchanged")
+            if fake._node is not None and type(fake._node).__name__ != "OutsideNode":
+                self.live = True
+
+    def _assign(self, source: Source, name: str, value: Any) -> None:
+        target = self.builder.reads.path(source)
+        text = self.builder.expression(value)
+        self.builder.finish()
+        self.builder.body.line(f"{target}.{name} = {text}")
+
+    # The graph -------------------------------------------------------------------------------
+
+    def graph(self) -> Graph:
+        """What was recorded, with everything removed that cannot be seen."""
+        graph = self.tensors.recorder.graph(self.values)
+        if self.live:
+            return without_dead_code(graph)
+        return without_dead_code(without_final_copies(without_aliases(graph)))
+
+    def input_sources(self) -> list[Source]:
+        return [known.source for known in self.tensors.inputs.values()]
+
+    def scalar_inputs(self, whole: Writer) -> list[str]:
+        return []
+
+    def names(self) -> list[str]:
+        return list(self.by_fake.values())
+
+    def examples(self) -> list[Any]:
+        return [known.real for known in self.tensors.inputs.values()]
+
+    def execution(self, graph: Graph, runner: Callable) -> Callable:
+        """inputs -> outputs. A program whose results have a history runs through autograd."""
+        if self.live:
+            return lambda *inputs: run_recorded(graph, inputs, alias)
+        return runner
+
+
+def eager_runner(graph: Graph, examples: list[Any]) -> Callable:
+    """The backend that runs the graph on eager operations."""
+    return lambda *inputs: run(graph, inputs, alias, bump)
+
+
+def _mark_spent(t: Tensor) -> None:
+    t._node, t._output_nr, t._requires_grad = SpentNode([], (t._spec,)), 0, True

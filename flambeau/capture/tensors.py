@@ -1,0 +1,332 @@
+"""What the interpreter knows about tensors: which are traced, what runs on them, what may change."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+
+from flambeau.autograd.node import PrimitiveNode
+from flambeau.capture import trust
+from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
+from flambeau.capture.sources import Source
+from flambeau.capture.traced import TRACED, OutsideNode, Recorder, TracedStorage, traced
+from flambeau.capture.values import (
+    BY_IDENTITY,
+    DELETED,
+    MISSING,
+    PLAIN,
+    InstanceDict,
+    ListShadow,
+    static,
+)
+from flambeau.core import context
+from flambeau.tensor.tensor import Tensor, storage_of
+
+
+class _Unread:
+    """Stands for `.grad` until somebody needs it."""
+
+    def _need(self, *args: Any) -> Any:
+        raise NeedGradients
+
+    def __getattr__(self, name: str) -> Any:
+        raise NeedGradients
+
+
+UNREAD: Any = _Unread()
+
+
+class _Hooked:
+    """Stands for the hooks of a tensor from outside."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise GraphBreak("a tensor has gradient hooks", "Register hooks inside, or on modules.")
+
+
+HOOKED: Any = _Hooked()
+
+
+class Input:
+    """A tensor that existed before the frame."""
+
+    __slots__ = ("fake", "grad", "place", "real", "requires_grad", "source")
+
+    def __init__(self, real: Tensor, fake: Tensor, source: Source):
+        self.real, self.fake, self.source = real, fake, source
+        self.grad: Any = UNREAD
+        self.requires_grad = fake._requires_grad
+        self.place = (fake._storage, fake._offset, fake._spec)
+
+
+NATIVE_VALUES = (*PLAIN, np.generic, slice, np.dtype)
+REGISTERS_HOOKS = frozenset(
+    "register_hook register_post_accumulate_grad_hook retain_grad _make_subclass share_memory_ "
+    "data_ptr untyped_storage storage numpy __array__ __dlpack__ __reduce_ex__ __deepcopy__ "
+    "as_subclass pin_memory".split()
+)
+
+
+class Tensors:
+    """Tensors of one capture."""
+
+    def __init__(self, with_gradients: bool = False):
+        self.recorder = Recorder()
+        self.inputs: dict[int, Input] = {}
+        self.by_fake: dict[int, Input] = {}
+        self.storages: dict[int, TracedStorage] = {}
+        self.with_gradients = with_gradients
+        self.session: Any = None
+        self.run: Any = None
+
+    def attach(self, session: Any) -> None:
+        self.session = session
+
+    def is_tensor(self, value: Any) -> bool:
+        return isinstance(value, Tensor)
+
+    def is_tensor_class(self, cls: type) -> bool:
+        return issubclass(cls, Tensor)
+
+    # Inputs ----------------------------------------------------------------------------------
+
+    def wrap(self, t: Tensor, source: Source) -> Tensor:
+        """The traced tensor for one that was found at `source`."""
+        if t._array is TRACED or id(t) in self.recorder.values:
+            return t
+        known = self.inputs.get(id(t))
+        if known is not None:
+            if known.source is not source:
+                self.session._same(source, known.source)
+            return known.fake
+        self._check_kind(t, source)
+        fake = traced(t._spec, self._storage(t), type(t))
+        fake._offset = t._offset
+        made = self.inputs[id(t)] = self.by_fake[id(fake)] = Input(t, fake, source)
+        self.session.note(t, source)
+        self.session.note(fake, source)
+        self.session.guard(source, "tensor", tensor_facts(t))
+        self.recorder.inputs.append(self.recorder.define(fake))
+        self._history(made, t, fake)
+        return fake
+
+    def _check_kind(self, t: Tensor, source: Source) -> None:
+        cls = type(t)
+        if cls is not Tensor and not getattr(cls, "_plain_results", False):
+            if getattr(cls, "__torch_function__", None) is not None and not (
+                trust.is_trusted_class(cls)
+            ):
+                raise GraphBreak(f"{source!r} is a tensor subclass {cls.__name__}")
+        if t._array is None and t.device.type != "meta":
+            raise GraphBreak(f"{source!r} has no memory")
+
+    def _storage(self, t: Tensor) -> TracedStorage:
+        real = storage_of(t)
+        found = self.storages.get(id(real))
+        if found is None:
+            found = self.storages[id(real)] = TracedStorage(real.nbytes)
+            self.session.keep(real)
+        return found
+
+    def _history(self, made: Input, t: Tensor, fake: Tensor) -> None:
+        fake._requires_grad = made.requires_grad = t._requires_grad
+        if t._base is not None:
+            fake._base = self.wrap(t._base, made.source.attribute("_base"))
+            fake._node_version = -1 if t._node_version == -1 else fake._storage.version
+        if t._node is not None:
+            fake._node = OutsideNode([], t._node.out_specs)
+            fake._output_nr = t._output_nr
+        if t._extra is not None and (t._extra.hooks or t._extra.post_hooks):
+            fake._extra = HOOKED
+        if not t._requires_grad or t._node is not None:
+            fake._grad = made.grad = None
+            if t._grad is not None or t._node is not None:
+                self._gradient(made, t, fake)
+        elif self.with_gradients:
+            self._gradient(made, t, fake)
+        else:
+            fake._grad = UNREAD
+
+    def _gradient(self, made: Input, t: Tensor, fake: Tensor) -> None:
+        where = made.source.attribute("_grad")
+        made.grad = fake._grad = self.session.wrap(t._grad, where)
+
+    def guard_aliasing(self, graph: Any) -> None:
+        """Different inputs stay different; if any is written, their memory stays apart too."""
+        sources = tuple(known.source for known in self.inputs.values())
+        if len(sources) > 1:
+            self.session.guard(sources[0], "distinct", sources)
+        if graph.writes():
+            groups: dict[int, list[Source]] = {}
+            for known in self.inputs.values():
+                groups.setdefault(id(known.place[0]), []).append(known.source)
+            pattern = tuple(tuple(g) for g in groups.values())
+            if len(sources) > 1:
+                self.session.guard(sources[0], "apart", pattern)
+
+    def original(self, t: Tensor) -> Tensor:
+        """The tensor from outside that a traced one stands for, or itself."""
+        found = self.by_fake.get(id(t))
+        return t if found is None else found.real
+
+    # What programs do with tensors -----------------------------------------------------------
+
+    def truth(self, t: Tensor) -> bool:
+        raise GraphBreak(
+            "control flow depends on the value of a tensor",
+            "Use torch.where, or compute the condition outside.",
+        )
+
+    def number(self, kind: type, t: Tensor) -> Any:
+        raise GraphBreak(
+            f"{kind.__name__}() of a tensor takes its value",
+            "Keep it a tensor, or take the value outside of the compiled function.",
+        )
+
+    def attribute(self, t: Tensor, name: str, attributes: Any) -> Any:
+        if name in ("grad", "_grad"):
+            if t._grad is UNREAD:
+                raise NeedGradients
+            return t._grad
+        if name in REGISTERS_HOOKS:
+            raise GraphBreak(f"Tensor.{name}", "Do this outside of the compiled function.")
+        if name == "__dict__":
+            return self.session.instance_dict(t)
+        own = self._own(t, name)
+        if own is not MISSING:
+            return own
+        member = static(type(t), name, MISSING)
+        if member is MISSING:
+            kind = type(t).__name__
+            raise UserError(AttributeError(f"{kind!r} object has no attribute {name!r}"))
+        if isinstance(member, types.FunctionType):
+            return types.MethodType(member, t)
+        if isinstance(member, property) and not trust.is_native(member.fget):
+            return attributes.run.call(member.fget, (t,))
+        return self.native(getattr, (t, name), {})
+
+    def _own(self, t: Tensor, name: str) -> Any:
+        changed = self.session.attributes.get((id(t), name), MISSING)
+        if changed is not MISSING:
+            return MISSING if changed is DELETED else changed
+        known = self.by_fake.get(id(t))
+        if known is None:
+            return t.__dict__.get(name, MISSING)
+        if name in known.real.__dict__:
+            return self.session.wrap(known.real.__dict__[name], known.source.entry(name))
+        if static(type(t), name, MISSING) is MISSING:
+            self.session.guard(known.source, "absent", name)
+        return MISSING
+
+    def set_attribute(self, t: Tensor, name: str, value: Any, attributes: Any) -> None:
+        if name in ("grad", "_grad") and t._grad is UNREAD and value is not None:
+            raise NeedGradients
+        member = static(type(t), name, MISSING)
+        if member is not MISSING and hasattr(type(member), "__set__"):
+            if value is not None and not isinstance(value, (Tensor, bool)):
+                raise GraphBreak(f"assignment to Tensor.{name}")
+            self.native(setattr, (t, name, value), {})
+        elif id(t) in self.by_fake:
+            self.session.attributes[id(t), name] = value
+            self.session.effect(("attribute", id(t), name), ("attribute", t, name))
+        else:
+            t.__dict__[name] = value
+
+    def construct(self, cls: type, args: tuple, kwargs: dict) -> Any:
+        """`Tensor(...)`, `Parameter(...)`."""
+        if not (trust.is_native_class(cls) or cls.__module__.startswith("flambeau.nn")):
+            raise GraphBreak(f"a {cls.__name__} is made")
+        if cls.__name__ == "Parameter":
+            raise GraphBreak("a Parameter is made", "Make parameters in __init__.")
+        return self.native(cls, args, kwargs)
+
+    def native(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """Run a function of the tensor library for real, on traced tensors."""
+        session = self.session
+        for value in (*args, *kwargs.values()):
+            self._check_argument(session.whole(value), function, 0)
+        scalars = session.scalars
+        if scalars is not None:
+            args, kwargs = scalars.for_native(args), scalars.for_native(kwargs)
+        return self._adopted(foreign(function, *args, **kwargs))
+
+    def _check_argument(self, value: Any, function: Any, depth: int) -> None:
+        kind = type(value)
+        if kind in NATIVE_VALUES or isinstance(value, (Tensor, np.generic, *BY_IDENTITY)):
+            return
+        if kind in (list, tuple, dict, ListShadow, set) or isinstance(value, tuple):
+            if depth < 5:
+                elements = (*value, *value.values()) if kind is dict else value
+                for element in elements:
+                    self._check_argument(element, function, depth + 1)
+                return
+        if trust.is_native_class(kind) or isinstance(value, (int, float)):
+            return
+        if hasattr(value, "__next__") and self.session.is_new(value):
+            return
+        if isinstance(value, types.FunctionType) and trust.is_native(value):
+            return
+        if isinstance(value, InstanceDict):
+            raise GraphBreak("an instance dictionary is handed to the tensor library")
+        name = getattr(function, "__name__", str(function))
+        raise GraphBreak(f"{kind.__name__} object as an argument of {name}")
+
+    def _adopted(self, value: Any) -> Any:
+        """Results: tensors made from data join the graph, containers are the frame's own."""
+        kind = type(value)
+        if isinstance(value, Tensor):
+            return self._adopted_tensor(value)
+        if kind in (list, dict, set):
+            if kind is list:
+                value[:] = [self._adopted(v) for v in value]
+            elif kind is dict:
+                for key in value:
+                    value[key] = self._adopted(value[key])
+            return self.session.note_created(value)
+        if isinstance(value, tuple) and any(isinstance(v, (Tensor, list)) for v in value):
+            made = [self._adopted(v) for v in value]
+            if any(a is not b for a, b in zip(made, value)):
+                return tuple.__new__(kind, made)
+            return value
+        if trust.is_native_class(kind) or hasattr(value, "__next__"):
+            if id(value) not in self.session.sources:
+                self.session.note_created(value)
+        return value
+
+    def _adopted_tensor(self, t: Tensor) -> Tensor:
+        recorder = self.recorder
+        if t._array is TRACED or isinstance(t._storage, TracedStorage):
+            t._array = TRACED
+            recorder.value_of(t)
+            return t
+        if id(t) in self.inputs:
+            return self.inputs[id(t)].fake
+        if t.device.type == "meta":
+            return t
+        return recorder.adopt(t)
+
+
+def tensor_facts(t: Tensor) -> tuple:
+    """What the guard of a tensor compares."""
+    return (type(t), t._spec, t._requires_grad, t._node is None)
+
+
+def is_spent(t: Tensor) -> bool:
+    """Whether the history of a result has been used up by a backward pass."""
+    seen, stack = set(), [t._node]
+    while stack:
+        node = stack.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, PrimitiveNode) and node.rule.saves and node.saved is None:
+            return True
+        stack += [e[0] for e in node.edges if e is not None and e[1] >= 0]
+    return False
+
+
+def modes() -> tuple:
+    """The thread's switches that a captured program depends on."""
+    state = context.state
+    return (state.grad_enabled, state.inference, state.stack)
