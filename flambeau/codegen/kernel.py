@@ -60,11 +60,13 @@ def compile_kernel(nests: Nest | Iterable[Nest], *, threads: bool = True,
     outside = tuple(parameters) if parameters is not None else externals(given)
     machine = machine_of(target)
     groups = fused(given, outside, machine)
-    plans = tuple(planned(list(group), machine) for group in groups)
+    plans: list[Plan] = []
+    for group in groups:
+        plans += planned(list(group), machine, len(plans))
     pool.available_cpus()  # the pool must be imported: it answers when code asks for its functions
-    program = NestProgram(target, groups, plans, outside, threads)
+    program = NestProgram(target, groups, tuple(plans), outside, threads)
     text = program.text()
     library = jit.load(text, cpu=target.cpu, features=target.features)
     letters = program.letters()
     entry = builtin.wrap(library, "entry", "run", letters)
-    return Kernel(entry, outside, program.number_names(), groups, plans, text)
+    return Kernel(entry, outside, program.number_names(), groups, tuple(plans), text)

@@ -28,6 +28,10 @@ class Put:
     combine: str | None
     iters: tuple[Expr, ...]
 
+    def __str__(self) -> str:
+        sign = f"{self.combine}=" if self.combine else "="
+        return f"{self.buf.name}[{self.offset}] {sign} {self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Flat:

@@ -1,11 +1,197 @@
-"""Which nests run as one kernel."""
+"""Which nests run as one kernel.
+
+Vertically, a producer's value is computed where it is used, so its buffer disappears: pointwise
+producers into everything, folds into consumers that need them once a row. Horizontally, nests over
+one domain (or a prefix of it) share one kernel, so loads and values that both need are computed once.
+"""
 
 from __future__ import annotations
 
-from flambeau.loops.nest import Nest
+from flambeau.ir.node import postorder
+from flambeau.loops.expr import Expr
+from flambeau.loops.nest import Nest, Store
+from flambeau.schedule.cost import CHEAP_TO_REPEAT, cycles, extent, repeat_cycles, trips
+from flambeau.schedule.domain import bound_of, folds
+from flambeau.schedule.flat import flat_value
+from flambeau.schedule.choose import fold_vector
+from flambeau.schedule.inline import canonical, inlined, rewritten, values_by_buffer
+from flambeau.schedule.liveness import reads
 from flambeau.schedule.machine import Machine
+
+FEWEST_ROWS = 8  # a fold inside of a kernel runs once a row: fewer rows leave threads idle
+SMALL_FOLD_CYCLES = 30_000  # below, one thread is enough
+COLUMNS_AT_ONCE = 64
+MOST_NODES = 4_000  # of one kernel
 
 
 def fused(nests: tuple[Nest, ...], outside: tuple[str, ...], machine: Machine) -> tuple[tuple[Nest, ...], ...]:
-    """Groups of nests, each one kernel."""
-    return tuple((n,) for n in nests)
+    """Groups of nests, each one kernel, in an order that keeps every dependence."""
+    named = tuple(with_canonical_folds(n) for n in nests)
+    return grouped(vertically(named, frozenset(outside)))
+
+
+def with_canonical_folds(n: Nest) -> Nest:
+    return Nest(n.iters, tuple(Store(s.buf, s.index, canonical(s.value), s.combine) for s in n.stores),
+                n.source)
+
+
+# vertical -----------------------------------------------------------------------------------------
+
+
+def vertically(nests: tuple[Nest, ...], outside: frozenset[str]) -> list[Nest]:
+    """Producers inlined into their consumers; scratch that nobody reads any more is dropped."""
+    done: list[Nest] = []
+    for n in nests:
+        done.append(with_producers(n, done))
+    return without_unread(done, outside)
+
+
+def with_producers(consumer: Nest, earlier: list[Nest]) -> Nest:
+    """`consumer` with all the producers inlined that pay, nearest first."""
+    for at in range(len(earlier) - 1, -1, -1):
+        producer = earlier[at]
+        wanted = {b.name for b in reads(consumer)}
+        values = {name: v for name, v in values_by_buffer(producer).items() if name in wanted}
+        if not values or overwritten(producer, earlier[at + 1:]):
+            continue
+        values = {name: v for name, v in values.items() if pays(consumer, name, v)}
+        if values:
+            candidate = rewritten(consumer, values)
+            if is_sound(candidate):
+                consumer = candidate
+    return consumer
+
+
+def overwritten(producer: Nest, later: list[Nest]) -> bool:
+    """Does a nest in between change what the producer read or wrote?"""
+    mine = {b.name for b in reads(producer)} | {s.buf.name for s in producer.stores}
+    own = {s.buf.name for s in producer.stores} & {b.name for b in reads(producer)}
+    return bool(own) or any(s.buf.name in mine for n in later for s in n.stores)
+
+
+def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bool:
+    """Is computing the value at every use no more work than keeping it?"""
+    iters, value = filled
+    loads = [n for n in postorder(e for s in consumer.stores for e in (*s.index, s.value))
+             if n.kind in ("load", "guarded") and n.attr.name == name]
+    inner = folds([value])
+    elements = trips(iters)
+    once = all(trips(l.free) <= elements for l in loads)
+    if inner:
+        return once and len(loads) <= 2 and not any(is_shared_out(f, iters) for f in inner)
+    return (once and len(loads) <= 4) or repeat_cycles(value) < CHEAP_TO_REPEAT
+
+
+def is_shared_out(fold: Expr, iters: tuple[Expr, ...]) -> bool:
+    """Must threads split this fold, since it runs too few times?"""
+    rows = trips(fold.free)
+    flat = flat_value(fold)
+    if fold_vector(flat) is None:
+        rows = rows // COLUMNS_AT_ONCE
+    if rows >= FEWEST_ROWS:
+        return False
+    work = sum(cycles(n) for n in postorder(fold.args)) / 16
+    return trips(fold.free) * trips(bound_of(fold)) * work > SMALL_FOLD_CYCLES
+
+
+def is_sound(nest: Nest) -> bool:
+    """Do the loops that folds depend on nest in one another, and is the kernel of sane size?"""
+    roots = [e for s in nest.stores for e in (*s.index, s.value)]
+    sets = sorted({f.free & set(nest.iters) for f in folds(roots)} | {frozenset(nest.iters)}, key=len)
+    return all(a <= b for a, b in zip(sets, sets[1:])) and sum(1 for _ in postorder(roots)) <= MOST_NODES
+
+
+def without_unread(nests: list[Nest], outside: frozenset[str]) -> list[Nest]:
+    """Stores to scratch that no nest reads are dropped, last nest first."""
+    kept: list[Nest] = []
+    wanted = set(outside)
+    for n in reversed(nests):
+        stores = tuple(s for s in n.stores if s.buf.name in wanted)
+        if stores:
+            n = n if len(stores) == len(n.stores) else Nest(n.iters, stores, n.source)
+            kept.append(n)
+            wanted.update(b.name for b in reads(n))
+    return kept[::-1]
+
+
+# horizontal ---------------------------------------------------------------------------------------
+
+
+def grouped(nests: list[Nest]) -> tuple[tuple[Nest, ...], ...]:
+    """Every nest joins the latest earlier group that it may join without passing a dependence."""
+    groups: list[list[Nest]] = []
+    for n in nests:
+        for at in range(len(groups) - 1, -1, -1):
+            if may_join(groups[at], n):
+                groups[at].append(n)
+                break
+            if depends(n, groups[at]):
+                groups.append([n])
+                break
+        else:
+            groups.append([n])
+    return tuple(tuple(forwarded(g)) for g in groups)
+
+
+def depends(n: Nest, group: list[Nest]) -> bool:
+    """Must `n` stay after the group?"""
+    written = {s.buf.name for m in group for s in m.stores}
+    read = {b.name for m in group for b in reads(m)}
+    mine = {s.buf.name for s in n.stores}
+    return bool(written & ({b.name for b in reads(n)} | mine) or read & mine)
+
+
+def may_join(group: list[Nest], n: Nest) -> bool:
+    """Same domain or a prefix, something to share, and no dependence but at the same point."""
+    first = max(group, key=lambda m: len(m.iters))
+    short, long = sorted((n.iters, first.iters), key=len)
+    if short != long[: len(short)] or any(s.combine for m in (n, *group) for s in m.stores):
+        return False
+    if len(short) < len(long) and not shares_folds(group, n):
+        return False
+    if depends(n, group) and not only_at_same_point(group, n):
+        return False
+    if not shares_something(group, n):
+        return False
+    roots = [e for m in (*group, n) for s in m.stores for e in (*s.index, s.value)]
+    sets = sorted({f.free & set(long) for f in folds(roots)} | {frozenset(m.iters) for m in (*group, n)},
+                  key=len)
+    return all(a <= b for a, b in zip(sets, sets[1:])) and sum(1 for _ in postorder(roots)) <= MOST_NODES
+
+
+def only_at_same_point(group: list[Nest], n: Nest) -> bool:
+    """Does `n` read what the group writes at its own point only, and write nothing that it reads?"""
+    written = {name: v for m in group for name, v in values_by_buffer(m).items()}
+    everything = {s.buf.name for m in group for s in m.stores}
+    touched = everything | {b.name for m in group for b in reads(m)}
+    if {s.buf.name for s in n.stores} & touched:
+        return False
+    for node in postorder(e for s in n.stores for e in (*s.index, s.value)):
+        if node.kind in ("load", "guarded") and node.attr.name in everything and (
+                node.attr.name not in written or node.kind == "guarded" or written[node.attr.name][0] != node.args):
+            return False
+    return True
+
+
+def shares_folds(group: list[Nest], n: Nest) -> bool:
+    mine = set(folds(s.value for s in n.stores))
+    return bool(mine & set(folds(s.value for m in group for s in m.stores)))
+
+
+def shares_something(group: list[Nest], n: Nest) -> bool:
+    """A load, a fold, or a value handed over."""
+    names = {b.name for m in group for b in reads(m)} | {s.buf.name for m in group for s in m.stores}
+    return any(b.name in names for b in reads(n))
+
+
+def forwarded(group: list[Nest]) -> list[Nest]:
+    """Reads of what an earlier nest of the group stores, replaced by the stored value."""
+    done: list[Nest] = []
+    for n in group:
+        values = {name: v for m in done for name, v in values_by_buffer(m).items()}
+        mine = {b.name for b in reads(n)} & set(values)
+        done.append(rewritten(n, {name: values[name] for name in mine}) if mine else n)
+    return done
+
+
+__all__ = ["extent", "fused", "inlined"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from flambeau.ir.node import postorder
 from flambeau.loops.expr import Expr
-from flambeau.loops.nest import Nest
+from flambeau.loops.nest import Buf, Nest
 from flambeau.schedule.choose import element_bytes, vector_loop
 from flambeau.schedule.cost import extent, repeat_cycles
 from flambeau.schedule.domain import (
@@ -18,36 +19,60 @@ from flambeau.schedule.domain import (
 )
 from flambeau.schedule.flat import Flat, Put, flatten, without_unit_loops
 from flambeau.schedule.machine import Machine
-from flambeau.schedule.parallel import Chunks, chunks
-from flambeau.schedule.rows import with_rows
+from flambeau.schedule.parallel import Chunks, chunks, pass_cycles
+from flambeau.schedule.rows import ROW, with_rows
+from flambeau.schedule.split import parted
 from flambeau.schedule.tree import Builder, Pass
 
+PROLOGUE_CYCLES = 1_000
 HEAVY_CYCLES = 12  # bodies above this have enough parallel work in one vector
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Passes to run in order; `chunks` cuts the only one, or is None for a serial kernel."""
+    """Passes to run in order; `chunks` cuts the last (every chunk repeats those before it).
+
+    Without `chunks` the kernel runs on one thread.
+    """
 
     passes: tuple[Pass, ...]
     puts: tuple[Put, ...]  # stores outside of all loops, after the passes
     chunks: Chunks | None
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.passes))
+        return "\n".join([*map(str, self.passes), *map(str, self.puts)])
+
+    def buffers(self) -> dict[str, Buf]:
+        """Every buffer read or written, by name, rows on the stack left out."""
+        puts = [*self.puts, *[q for p in self.passes for q in p.all_puts()]]
+        roots = [e for p in self.passes for e in p.roots()] + [e for q in self.puts for e in (q.offset, q.value)]
+        found = {n.attr.name: n.attr for n in postorder(roots) if n.kind in ("at", "at_where")}
+        found |= {q.buf.name: q.buf for q in puts}
+        return {name: b for name, b in found.items() if not name.startswith(ROW)}
 
 
-def planned(nests: list[Nest], machine: Machine) -> Plan:
-    """Nests over (prefixes of) one domain as one kernel."""
-    flat = rearranged(flatten(nests))
+def planned(nests: list[Nest], machine: Machine, first_name: int = 0) -> list[Plan]:
+    """Nests over (prefixes of) one domain as kernels: one, or more where a fold had to be cut."""
+    flats = parted(rearranged(flatten(nests)), first_name)
+    return [one_plan(flat, machine) for flat in flats]
+
+
+def one_plan(flat: Flat, machine: Machine) -> Plan:
     width = machine.vector_bytes // element_bytes(flat.roots())
     vector = vector_loop(flat, max(1, width))
     flat, vector = row_named(ordered(flat, vector), vector)
     passes, puts = Builder(vector).block(frozenset(), flat.iters, flat.puts)
-    outer = Pass((), passes, puts)
-    outer = with_lanes(with_rows(outer), machine, ())
-    cut = chunks(outer.body[0]) if len(outer.body) == 1 and not puts else None
-    return Plan(outer.body, puts, cut)
+    outer = with_lanes(with_rows(Pass((), passes, puts)), machine)
+    return Plan(outer.body, outer.puts, cut_of(outer))
+
+
+def cut_of(outer: Pass) -> Chunks | None:
+    """The cut of the last pass, when all before it is so little that every chunk may repeat it."""
+    if not outer.body or outer.puts:
+        return None
+    *before, main = outer.body
+    repeatable = all(not p.all_puts() and pass_cycles(p) < PROLOGUE_CYCLES for p in before)
+    return chunks(main) if repeatable else None
 
 
 def rearranged(flat: Flat) -> Flat:
@@ -69,9 +94,9 @@ def row_named(flat: Flat, vector: Expr | None) -> tuple[Flat, Expr | None]:
     return flat.mapped({last: same}, (*flat.iters[:-1], same)), same if vector is last else vector
 
 
-def with_lanes(p: Pass, machine: Machine, outer: tuple) -> Pass:
+def with_lanes(p: Pass, machine: Machine) -> Pass:
     """Vector widths set in every pass."""
-    body = tuple(with_lanes(b, machine, outer) for b in p.body)
+    body = tuple(with_lanes(b, machine) for b in p.body)
     if p.vector is None:
         return replace(p, body=body)
     roots = p.roots()

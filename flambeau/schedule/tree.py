@@ -48,6 +48,10 @@ class Pass:
         own += [v for f in self.folds for v in f.values]
         return [e for b in self.body for e in b.roots()] + own
 
+    def all_puts(self) -> list[Put]:
+        """Every store inside."""
+        return [*self.puts, *[q for b in self.body for q in b.all_puts()]]
+
     def __str__(self) -> str:
         return "\n".join(lines(self, 0))
 
@@ -60,9 +64,7 @@ def lines(p: Pass, depth: int) -> list[str]:
     out = [f"{pad}for {loops}:"]
     for b in p.body:
         out += lines(b, depth + 1)
-    for x in p.puts:
-        op = f" {x.combine}=" if x.combine else " ="
-        out.append(f"{pad}  {x.buf.name}[{x.offset}]{op} {x.value}")
+    out += [f"{pad}  {x}" for x in p.puts]
     for f in p.folds:
         out.append(f"{pad}  fold {f.node}")
     return out

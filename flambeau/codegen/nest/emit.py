@@ -201,7 +201,7 @@ class Emitter(Accesses):
                 wanted.append(node)
         for node in wanted:
             self.value(node)
-        for q in puts_of(p):
+        for q in p.all_puts():
             self.early(Access(q.buf, q.offset), opened)
 
     def early(self, access: Access, opened: frozenset) -> None:
@@ -336,12 +336,6 @@ def unflat(values: list[Value], like: list[list[list[Value]]]) -> list[list[list
     """`values` in the nesting of `like`."""
     rest = iter(values)
     return [[[next(rest) for _ in held] for held in tier] for tier in like]
-
-
-def puts_of(p: Pass) -> Iterator[Put]:
-    yield from p.puts
-    for b in p.body:
-        yield from puts_of(b)
 
 
 __all__ = ["Emitter", "OPERATIONS"]

@@ -66,18 +66,6 @@ def numbers_of(nests: tuple[Nest, ...]) -> tuple[Number, ...]:
     return (*found.values(), *scalars.values())
 
 
-def buffers_of(nests: tuple[Nest, ...]) -> dict[str, Buf]:
-    """Every buffer read or written, by name."""
-    found: dict[str, Buf] = {}
-    for n in nests:
-        for node in postorder(e for s in n.stores for e in (*s.index, s.value)):
-            if node.kind in ("load", "guarded"):
-                found.setdefault(node.attr.name, node.attr)
-        for s in n.stores:
-            found.setdefault(s.buf.name, s.buf)
-    return found
-
-
 class NestProgram:
     """Assembles the module."""
 
@@ -87,7 +75,7 @@ class NestProgram:
         self.plans = plans
         self.threads = threads
         nests = tuple(n for g in groups for n in g)
-        self.buffers = buffers_of(nests)
+        self.buffers = {name: b for plan in plans for name, b in plan.buffers().items()}
         self.parameters = parameters
         self.scratch = [b for name, b in self.buffers.items() if name not in parameters]
         self.numbers = numbers_of(nests)
@@ -138,7 +126,8 @@ class NestProgram:
         """The loops of the chunk's part: outer ones at one value, the last over a block."""
         f, c = emitter.f, plan.chunks
         assert c is not None
-        (p,) = plan.passes
+        *before, p = plan.passes
+        emitter.block(tuple(before), ())
         extents = [emitter.extent(i) for i in c.iters]
         low, high = block_range(f, c, chunk, extents)
         self.bound(emitter, c, chunk, extents, lambda: emitter.run(p, len(c.iters) - 1, (low, high)))
