@@ -1,9 +1,9 @@
 """Convolution and its input gradient by direct summation, for any window, stride and groups.
 
 A chunk of work is a band of rows of one image and group. Its source rows are staged channels-last
-with zero borders, so that the inner loop needs no tests; a register tile then holds some pixels times
-a block of target channels and sums over taps and source channels. Filter and channel loops stay
-loops: unrolled, LLVM merges their loads and spills.
+with zero borders, so that the inner loop needs no tests; a register tile then holds some pixels
+times a block of target channels and sums over taps and source channels. Filter and channel loops
+stay loops: unrolled, LLVM merges their loads and spills.
 """
 
 from __future__ import annotations
@@ -204,17 +204,17 @@ class DirectConv:
         source = f.gep(slot(f, slots, WEIGHT), start, self.element)
         panel = f.gep(slot(f, slots, self.pointers), f.mul(i, self.panel), self.element)
         for columns in self._each_block_width(f, block):
-            with f.loop(0, self.problem.source_channels) as channel:
-                with f.loop(0, len(offsets)) as tap:
-                    at = f.load("i64", f.gep(table, tap.index, "i64"), 8)
-                    index = f.add(at, f.mul(channel.index, strides[1]))
-                    row = f.add(f.mul(tap.index, self.problem.source_channels), channel.index)
-                    self._pack_row(
-                        f,
-                        f.gep(source, index, self.element),
-                        f.gep(panel, f.mul(row, self.block), self.element),
-                        columns,
-                    )
+            inner = f.loop(0, len(offsets))
+            with f.loop(0, self.problem.source_channels) as channel, inner as tap:
+                at = f.load("i64", f.gep(table, tap.index, "i64"), 8)
+                index = f.add(at, f.mul(channel.index, strides[1]))
+                row = f.add(f.mul(tap.index, self.problem.source_channels), channel.index)
+                self._pack_row(
+                    f,
+                    f.gep(source, index, self.element),
+                    f.gep(panel, f.mul(row, self.block), self.element),
+                    columns,
+                )
         f.ret()
         return name
 

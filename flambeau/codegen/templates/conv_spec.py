@@ -1,6 +1,7 @@
 """What a two-dimensional convolution computes, and where its operands' elements are.
 
-    y[n, k, i, j] = sum over c, r, s of x[n, c, i * stride + r * dilation - padding, ...] w[k, c, r, s]
+    y[n, k, i, j] = sum over c, r, s of w[k, c, r, s] x[n, c, i', j']
+    i' = i * stride + r * dilation - padding, and j' alike from j and s
 
 Operands are dense. ``NCHW`` and ``NHWC`` say which dimension is innermost; for the weight they read
 K C R S and K R S C, and ``HWIO`` is R S C K.

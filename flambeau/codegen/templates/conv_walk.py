@@ -1,4 +1,4 @@
-"""How a window walks over a picture, in one dimension, for a convolution and for its input gradient.
+"""How a window walks over a picture, in one dimension: a convolution and its input gradient.
 
 Both are one pattern: position j of a phase reads the source at ``j * in_step + low + offset + t *
 step`` for its taps t, and writes the target at ``j * out_step + first``. A convolution has one

@@ -2,9 +2,9 @@
 
 An area of register tiles is one chunk of the thread pool. The chunk packs the panels of B that
 it needs, for one block of k (`depth`) at a time, and sweeps the panels of A over each while it is
-close to the core: no data move between cores. Rows of A are read in place unless they fall on the same
-cache lines. Panels are of even size, so there are no slow edges. The sum over k has one fixed order
-per shape: the result does not depend on the number of threads.
+close to the core: no data move between cores. Rows of A are read in place unless they fall on the
+same cache lines. Panels are of even size, so there are no slow edges. The sum over k has one fixed
+order per shape: the result does not depend on the number of threads.
 """
 
 from __future__ import annotations

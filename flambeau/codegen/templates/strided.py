@@ -74,9 +74,10 @@ def _addresses(f: Function, pointer: Value, stride: int, lanes: int, element: st
 def emit_transpose(
     module: Module, name: str, columns: int, source_stride: int, target_stride: int, type: str
 ) -> None:
-    """``name(source, target, rows)``: target[j * target_stride + i] = source[i * source_stride + j].
+    """``name(source, target, rows)``: element (i, j) of source becomes (j, i) of target.
 
-    `columns` counts j; rows, i, are counted at run time. Exactly these elements are written.
+    Rows are `source_stride` and `target_stride` elements apart. `columns` counts j; rows, i, are
+    counted at run time. Exactly these elements are written.
     """
     parameters = [("ptr noalias readonly", "source"), ("ptr noalias", "target"), ("i64", "rows")]
     f = module.function(name, parameters)
