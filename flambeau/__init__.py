@@ -38,19 +38,24 @@ from flambeau.tensor import (  # noqa: F401
     arithmetic,
     choosing,
     comparing,
+    complexes,
     conversion,
     elementary,
     extrema,
     factories,
     indexing,
+    inspection,
     interop,
     joining,
     operators,
+    ordering,
+    pickling,
     products,
     reducing,
     return_types,
     scalars,
     scanning,
+    scattering,
     shaping,
 )
 from flambeau.random import (  # noqa: F401
@@ -64,6 +69,14 @@ from flambeau.random import (  # noqa: F401
     set_rng_state,
 )
 from flambeau.functional import families as _families  # noqa: F401
+from flambeau.tensor.inspection import (  # noqa: F401
+    can_cast,
+    get_default_device,
+    get_default_dtype,
+    set_default_device,
+    set_default_dtype,
+    set_default_tensor_type,
+)
 from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
 from flambeau.tensor.tensor import Tensor  # noqa: F401
 
@@ -79,6 +92,8 @@ _SUBMODULES = frozenset((
     "amp", "autograd", "backends", "compiler", "cuda", "distributed", "distributions", "fft",
     "func", "jit", "linalg", "nn", "optim", "serialization", "special", "utils", "version"))
 
+_DEFERRED = {"load": "flambeau.serialization", "save": "flambeau.serialization"}
+
 
 _missing = _missing_name(__name__)
 
@@ -86,4 +101,6 @@ _missing = _missing_name(__name__)
 def __getattr__(name: str):
     if name in _SUBMODULES:
         return _importlib.import_module(f"flambeau.{name}")
+    if name in _DEFERRED:
+        return getattr(_importlib.import_module(_DEFERRED[name]), name)
     return _missing(name)

@@ -10,9 +10,10 @@ import importlib
 _HOMES = {
     "function": ("Function", "once_differentiable", "FunctionCtx"),
     "gradients": ("backward", "grad"),
-    "modes": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
+    "modes": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
     "anomaly": ("detect_anomaly", "set_detect_anomaly"),
     "gradcheck": ("gradcheck", "gradgradcheck"),
+    "hooks": ("RemovableHandle",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {"function", "graph", "functional", "forward_ad", "gradcheck", "profiler"}

@@ -23,7 +23,7 @@ relu = pointwise("relu", relu_ref, low=0.1, into=relu_into,
 
 def normal_distribution(x: np.ndarray) -> np.ndarray:
     """Probability that a standard normal number is below x."""
-    from flambeau.ops.special_values import erf
+    from flambeau.ops.error_function import erf
 
     return 0.5 * (1 + erf(x * np.asarray(math.sqrt(0.5), x.dtype)))
 

@@ -70,6 +70,32 @@ masked_fill = primitive(
     vjp=dict(x=lambda ct, mask: masked_fill(ct, mask, 0),
              value=lambda ct, mask: where(mask, ct, 0).sum()))
 
+# fill ----------------------------------------------------------------------------------------
+
+
+def fill_meta(x: Spec, value: Spec) -> Spec:
+    """`value` everywhere; shape, dtype and layout of x."""
+    return x.preserved()
+
+
+def fill_ref(x, value):
+    out = np.empty_like(x)
+    fill_write(out, x, value)
+    return out
+
+
+def fill_write(target, x, value) -> None:
+    target[...] = np.asarray(value).astype(target.dtype)
+
+
+def fill_samples(rng):
+    for shape in [(), (3,), (0, 2)]:
+        yield (rng.normal(size=shape), 0.5), {}
+
+
+fill = primitive("fill", meta=fill_meta, ref=fill_ref, write=fill_write, samples=fill_samples,
+                 exact=True, vjp=dict(x=lambda ct: ct * 0, value=lambda ct: ct.sum()))
+
 # clamp ---------------------------------------------------------------------------------------
 
 

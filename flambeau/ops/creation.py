@@ -45,3 +45,28 @@ def arange_samples(rng):
 
 
 arange = primitive("arange", meta=arange_meta, ref=arange_ref, samples=arange_samples, exact=True)
+
+
+def linspace_meta(*, start, end, steps, dtype, device=CPU) -> Spec:
+    return spec(dtype, (steps,), None, device)
+
+
+def linspace_ref(*, start, end, steps, dtype, device=CPU):
+    """Counted from whichever end is nearer, so that both ends are exact."""
+    wide = np.complex128 if dtype.is_complex else np.float64
+    i = np.arange(steps)
+    step = (end - start) / max(steps - 1, 1)
+    values = np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i)).astype(wide)
+    if steps == 1:
+        values[:] = start
+    return np.trunc(values).astype(dtype.numpy) if dtype.category <= dtypes.INTEGER \
+        else values.astype(dtype.numpy)
+
+
+def linspace_samples(rng):
+    for start, end, steps in [(0.0, 1.0, 5), (-1.0, 1.0, 1), (3.0, -3.0, 0)]:
+        yield (), dict(start=start, end=end, steps=steps, dtype=dtypes.float64)
+
+
+linspace = primitive("linspace", meta=linspace_meta, ref=linspace_ref, samples=linspace_samples,
+                     exact=True)

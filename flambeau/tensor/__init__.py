@@ -19,4 +19,8 @@ def __getattr__(name: str):
         from importlib import import_module
 
         return import_module("flambeau.linalg")
+    from flambeau.core import dtype
+
+    if isinstance(getattr(dtype, name, None), dtype.dtype) or name in ("finfo", "iinfo"):
+        return getattr(dtype, name)
     raise AttributeError(f"module 'flambeau.tensor' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.core import context
+from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import BOOL, FLOAT, INTEGER
 from flambeau.core.errors import ArgumentError, DtypeError, OpError, complaint
 from flambeau.ops import fused, pointwise
@@ -113,7 +114,18 @@ remainder = binary(pointwise.remainder, "input modulo other, with the sign of `o
 fmod = binary(pointwise.fmod, "input modulo other, with the sign of `input`.")
 neg = unary(pointwise.neg, "-input.", aliases=("negative",))
 reciprocal = unary(pointwise.reciprocal, "1 / input.")
-square = unary(pointwise.square, "input * input.")
+
+
+def square_(self):
+    """self <- self * self."""
+    return context.bind_inplace(pointwise.square, self, (self,), NOTHING)
+
+
+@public(inplace=square_)
+def square(input):
+    """input * input; bools become int64."""
+    x = tensor_argument("square", input)
+    return pointwise.square(x if x.dtype.category > BOOL else x.to(dtypes.int64))
 
 
 @public
@@ -161,8 +173,6 @@ def pow(input, exponent):
 @public
 def float_power(input, exponent):
     """input ** exponent in float64 or complex128."""
-    from flambeau.core import dtype as dtypes
-
     def wide(v):
         if not isinstance(v, Tensor):
             return v if isinstance(v, complex) else float(v)

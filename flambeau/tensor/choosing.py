@@ -32,7 +32,8 @@ def fill_value(op: str, x: Tensor, value):
     if isinstance(value, Tensor) and value.ndim:
         raise OpError(complaint(op, "value must be a number or a 0-dimensional tensor",
                                 dict(shape=list(value.shape)), "Use torch.where."))
-    if isinstance(value, complex) and not x.dtype.is_complex:
+    if not x.dtype.is_complex and (value.dtype.is_complex if isinstance(value, Tensor)
+                                   else isinstance(value, complex)):
         raise OpError(complaint(op, f"value cannot be converted to type {x.dtype} without "
                                 "overflow", dict(value=value)))
     return value

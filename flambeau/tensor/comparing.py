@@ -15,9 +15,9 @@ le = binary(comparison.le, "input <= other.", aliases=("less_equal",))
 gt = binary(comparison.gt, "input > other.", aliases=("greater",))
 ge = binary(comparison.ge, "input >= other.", aliases=("greater_equal",))
 
-logical_and = binary(comparison.logical_and, "Both are nonzero.")
-logical_or = binary(comparison.logical_or, "At least one is nonzero.")
-logical_xor = binary(comparison.logical_xor, "Exactly one is nonzero.")
+logical_and = binary(comparison.logical_and, "Both are nonzero.", numbers=False)
+logical_or = binary(comparison.logical_or, "At least one is nonzero.", numbers=False)
+logical_xor = binary(comparison.logical_xor, "Exactly one is nonzero.", numbers=False)
 logical_not = unary(comparison.logical_not, "It is zero.")
 
 isnan = unary(comparison.isnan, "Is it NaN?", inplace=False, out=False)

@@ -91,13 +91,13 @@ def parts(op: str, real, imag) -> tuple:
     return tensor_argument(op, real, "real"), tensor_argument(op, imag, "imag")
 
 
-@public(method=False)
+@public(method=False, exact_out=True)
 def complex(real, imag):
     """real + i imag."""
     return complexes.complex(*parts("complex", real, imag))
 
 
-@public(method=False)
+@public(method=False, exact_out=True)
 def polar(abs, angle):
     """abs (cos(angle) + i sin(angle))."""
     abs, angle = parts("polar", abs, angle)

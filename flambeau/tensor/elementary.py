@@ -6,15 +6,15 @@ from flambeau.ops import pointwise
 from flambeau.tensor.forms import binary, unary
 
 exp = unary(pointwise.exp, "e ** input.")
-exp2 = unary(pointwise.exp2, "2 ** input.")
-expm1 = unary(pointwise.expm1, "e ** input - 1, accurate near 0.")
+exp2 = unary(pointwise.exp2, "2 ** input.", special=("exp2",))
+expm1 = unary(pointwise.expm1, "e ** input - 1, accurate near 0.", special=("expm1",))
 log = unary(pointwise.log, "Natural logarithm.")
 log2 = unary(pointwise.log2, "Logarithm to base 2.")
 log10 = unary(pointwise.log10, "Logarithm to base 10.")
-log1p = unary(pointwise.log1p, "log(1 + input), accurate near 0.")
+log1p = unary(pointwise.log1p, "log(1 + input), accurate near 0.", special=("log1p",))
 sqrt = unary(pointwise.sqrt, "Square root.")
 rsqrt = unary(pointwise.rsqrt, "1 / sqrt(input).")
-sigmoid = unary(pointwise.sigmoid, "1 / (1 + e ** -input).")
+sigmoid = unary(pointwise.sigmoid, "1 / (1 + e ** -input).", special=("expit",))
 
 sin = unary(pointwise.sin, "Sine.")
 cos = unary(pointwise.cos, "Cosine.")
@@ -28,7 +28,7 @@ tanh = unary(pointwise.tanh, "Hyperbolic tangent.")
 asinh = unary(pointwise.asinh, "Inverse hyperbolic sine.", aliases=("arcsinh",))
 acosh = unary(pointwise.acosh, "Inverse hyperbolic cosine.", aliases=("arccosh",))
 atanh = unary(pointwise.atanh, "Inverse hyperbolic tangent.", aliases=("arctanh",))
-atan2 = binary(pointwise.atan2, "The angle of the point (other, input).", aliases=("arctan2",))
+atan2 = binary(pointwise.atan2, "The angle of the point (other, input).", numbers=False, aliases=("arctan2",))
 
 abs = unary(pointwise.abs, "Absolute value.", aliases=("absolute",))
 sgn = unary(pointwise.sgn, "input / |input|, and 0 at 0.")

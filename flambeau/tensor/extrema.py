@@ -56,11 +56,11 @@ def extremum(name: str, full, along, pairwise, result_type):
     """`name(input)`, `name(input, dim, keepdim)` and `name(input, other)`."""
 
     def function(input, dim=None, keepdim=False, *, other=None):
+        tensor_argument(name, input)
         if isinstance(dim, Tensor) or other is not None:
-            tensor_argument(name, input)
             return pairwise(input, dim if other is None else other)
         if dim is None:
-            check_not_empty(name, tensor_argument(name, input), dim)
+            check_not_empty(name, input, dim)
             return full(input, dim=tuple(range(input.ndim)), keepdim=False)
         return result_type(*along(input, dim=normal_dim(name, dim, input.ndim),
                                   keepdim=bool(keepdim)))

@@ -10,6 +10,7 @@ from flambeau.core.dtype import of_number
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import dense_strides
 from flambeau.ops import creation
+from flambeau.ops.views import as_strided
 from flambeau.ops.dims import normal_shape
 from flambeau.tensor.conversion import strides_for
 from flambeau.tensor.layout import contiguous_format, preserve_format
@@ -96,4 +97,52 @@ def arange(start=0, end=None, step=1, *, dtype=None, layout=None, device=None,
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
     t = creation.arange(start=start, step=step, count=int(count), device=device_of(device),
                         dtype=dtype or (dtypes.int64 if whole else dtypes.default_dtype()))
+    return t.requires_grad_() if requires_grad else t
+
+
+@public(method=False)
+def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False,
+        pin_memory=False):
+    """Ones on the diagonal of an n x m matrix."""
+    m = n if m is None else m
+    if n < 0 or m < 0:
+        raise OpError(complaint("eye", "n and m must be greater or equal to 0", dict(n=n, m=m)))
+    rows = arange(n, device=device).reshape((n, 1))
+    t = (rows == arange(m, device=device)).to(dtype or dtypes.default_dtype())
+    return t.requires_grad_() if requires_grad else t
+
+
+@public(method=False)
+def linspace(start, end, steps, *, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False):
+    """`steps` equally spaced numbers from start to end, both included."""
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    if steps < 0:
+        raise OpError(complaint("linspace", "number of steps must be non-negative",
+                                dict(steps=steps)))
+    kind = dtype or dtypes.default_dtype()
+    if isinstance(start, complex) or isinstance(end, complex):
+        kind = dtype or kind.to_complex()
+    t = creation.linspace(start=start, end=end, steps=int(steps), dtype=kind,
+                          device=device_of(device))
+    return t.requires_grad_() if requires_grad else t
+
+
+@public(method=False)
+def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None,
+             requires_grad=False, pin_memory=False):
+    """base to the power of equally spaced exponents."""
+    kind = dtype or dtypes.default_dtype()
+    wide = kind if kind.category >= dtypes.FLOAT else dtypes.float64
+    t = (float(base) ** linspace(start, end, steps, dtype=wide, device=device)).to(kind)
+    return t.requires_grad_() if requires_grad else t
+
+
+@public(method=False, out=False)
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
+                  pin_memory=False):
+    """A tensor of the given size and strides (here: zeros)."""
+    reach = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
+    flat = filled((reach,), 0, dtype, device, False)
+    t = as_strided(flat, size=tuple(size), stride=tuple(stride), offset=0).detach()
     return t.requires_grad_() if requires_grad else t

@@ -99,10 +99,31 @@ def nested_array(data, dtype) -> np.ndarray:
             return np.array(data, dtype=dtype.numpy)
         raise ArgumentError(complaint("tensor", "data must be numbers",
                                       dict(data=type(data).__name__)))
-    if array.size == 0 and dtype is None or array.dtype.kind == "f":
+    if dtype is not None:
+        return array
+    if array.size == 0 or array.dtype.kind == "f":
         return array.astype(dtypes.default_dtype().numpy)
     if array.dtype.kind == "c":
         return array.astype(dtypes.default_dtype().to_complex().numpy)
     return array
 
 
+
+
+@public(method=False, out=False)
+def as_tensor(data, dtype=None, device=None):
+    """`data` as a tensor, without a copy where its memory serves."""
+    if isinstance(data, Tensor):
+        return data.to(device=device, dtype=dtype)
+    if isinstance(data, np.ndarray) and data.dtype.isnative and data.dtype.kind in "fiubc" and (
+            all(s >= 0 for s in data.strides)):
+        return from_array(data).to(device=device, dtype=dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+@public(method=False, out=False)
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False,
+                  pin_memory=False):
+    """A zero-dimensional tensor of the default dtype."""
+    return tensor(s, dtype=dtype or dtypes.default_dtype(), device=device,
+                  requires_grad=requires_grad)

@@ -8,6 +8,7 @@ import numpy as np
 
 from flambeau.core import context
 from flambeau.core.dtype import FLOAT
+from flambeau.core.errors import ArgumentError, complaint
 from flambeau.ops import bitwise, comparison, pointwise
 from flambeau.tensor.arithmetic import check_power, check_subtraction, neg, positive
 from flambeau.tensor.comparing import bitwise_not
@@ -55,6 +56,9 @@ def reflected_operator(name: str, primitive) -> Callable:
         other = operand(other)
         if other is NotImplemented:
             return other
+        if not isinstance(self, Tensor):
+            raise ArgumentError(complaint(name, "self must be Tensor",
+                                          dict(self=type(self).__name__)))
         return context.bind(primitive, (other, self), NOTHING)
 
     reflected.__name__ = reflected.__qualname__ = name
@@ -126,3 +130,6 @@ Tensor.__neg__ = neg
 Tensor.__pos__ = positive
 Tensor.__abs__ = absolute
 Tensor.__invert__ = bitwise_not
+Tensor.__rdiv__ = Tensor.__rtruediv__
+Tensor.__idiv__ = Tensor.__itruediv__
+Tensor.__div__ = Tensor.__truediv__

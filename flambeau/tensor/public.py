@@ -25,18 +25,21 @@ FUNCTIONS: dict[str, dict[str, Callable]] = {"": {}}  # module -> name -> functi
 
 def public(f: Callable | None = None, *, name: str | None = None, module: str = "",
            function: bool = True, method: bool = True, inplace: bool | Callable = False, out: bool = True,
-           aliases: tuple[str, ...] = (), method_aliases: tuple[str, ...] = ()) -> Callable:
+           aliases: tuple[str, ...] = (), method_aliases: tuple[str, ...] = (),
+           special: tuple[str, ...] = (), exact_out: bool = False) -> Callable:
     """Register a function under its public names; returns the public function.
 
     `inplace=True` makes the in-place form compute and then copy; a function given instead does
-    the work itself, as body(self, ...) -> self.
+    the work itself, as body(self, ...) -> self. `special` are names in `flambeau.special`;
+    `exact_out` refuses an `out=` of another dtype.
     """
     if f is None:
         return lambda f: public(f, name=name, module=module, function=function, method=method,
                                 inplace=inplace, out=out, aliases=aliases,
-                                method_aliases=method_aliases)
+                                method_aliases=method_aliases, special=special,
+                                exact_out=exact_out)
     name = name or f.__name__
-    call = _with_out(name, f) if out else _overridable(name, f)
+    call = _with_out(name, f, exact_out) if out else _overridable(name, f)
     for n in (name, *aliases):
         if function:
             FUNCTIONS.setdefault(module, {})[n] = call
@@ -44,6 +47,8 @@ def public(f: Callable | None = None, *, name: str | None = None, module: str = 
             setattr(Tensor, n, call)
             if inplace:
                 setattr(Tensor, n + "_", _inplace(n, f, inplace))
+    for n in special:
+        FUNCTIONS.setdefault("special", {})[n] = call
     for n in method_aliases:
         setattr(Tensor, n, call)
         if inplace:
@@ -64,7 +69,7 @@ def _overridable(name: str, f: Callable) -> Callable:
     return call
 
 
-def _with_out(name: str, f: Callable) -> Callable:
+def _with_out(name: str, f: Callable, exact: bool) -> Callable:
     @functools.wraps(f)
     def call(*args, out=None, **kwargs):
         if switch.active:
@@ -72,7 +77,7 @@ def _with_out(name: str, f: Callable) -> Callable:
             if result is not NotImplemented:
                 return result
         result = f(*args, **kwargs)
-        return result if out is None else write_out(name, out, result)
+        return result if out is None else write_out(name, out, result, exact)
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -135,12 +140,12 @@ def _type_name(d) -> str:
     return names.get(d.name, d.name)
 
 
-def write_out(op: str, out: Any, result: Any):
+def write_out(op: str, out: Any, result: Any, exact: bool = False):
     """Write results to the user's `out=`; a tensor of another shape is resized."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise ArgumentError(complaint(op, f"out must be a tuple of {len(result)} tensors"))
-        written = [write_out(op, o, r) for o, r in zip(out, result)]
+        written = [write_out(op, o, r, exact) for o, r in zip(out, result)]
         return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
     if not isinstance(out, Tensor):
         raise ArgumentError(complaint(op, "out must be a Tensor", dict(out=type(out).__name__)))
@@ -148,6 +153,9 @@ def write_out(op: str, out: Any, result: Any):
         raise AutogradError(complaint(
             op, "functions with out=... arguments don't support automatic differentiation, but "
             "one of the arguments requires grad"))
+    if exact and out.dtype is not result.dtype:
+        raise DtypeError(complaint(op, f"Expected out tensor to have dtype {result.dtype}",
+                                   dict(out=out.dtype)))
     if out.shape != result.shape:
         resize_output(op, out, result)
     check_result(op, out, result)

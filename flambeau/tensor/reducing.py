@@ -8,9 +8,9 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import FLOAT, INTEGER, dtype as DType
 from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.ops import reductions
-from flambeau.ops.dims import normal_dims
+from flambeau.ops.dims import normal_dim, normal_dims
 from flambeau.tensor.forms import tensor_argument
-from flambeau.tensor.public import public
+from flambeau.tensor.public import FUNCTIONS, public
 from flambeau.tensor.tensor import Tensor
 
 
@@ -61,7 +61,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None):
                            dtype=accumulation_dtype(input, dtype))
 
 
-@public
+@public(special=("logsumexp",))
 def logsumexp(input, dim, keepdim=False):
     """log(sum(e ** input)) without overflow; the gradient of an all -inf line is 0."""
     if input.dtype.category <= INTEGER:
@@ -146,11 +146,21 @@ def vector_norm(op: str, x: Tensor, ord, dim, keepdim, dtype: DType | None = Non
                                   keepdim=bool(keepdim), dtype=kind)
 
 
+def matrices(x: Tensor, dim) -> Tensor:
+    """`x` with the two dimensions of its matrices last."""
+    dims = [normal_dim("norm", d, x.ndim) for d in (range(x.ndim) if dim is None else dim)]
+    if len(dims) != 2:
+        raise OpError(complaint("norm", "the nuclear norm needs two dimensions", dict(dim=dim)))
+    return x.permute([d for d in range(x.ndim) if d not in dims] + dims)
+
+
 @public
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """The p-norm of the elements; "nuc" is the sum of a matrix's singular values."""
     if p == "nuc":
-        return input.linalg_nuclear_norm(dim, keepdim)
+        values = FUNCTIONS["linalg"]["svdvals"](matrices(input, dim)).sum(-1)
+        return values if not keepdim else values.reshape(reductions.reduced_shape(
+            input.shape, reduced_dims("norm", input, dim), True))
     if p is None or p == "fro":
         p = 2
     return vector_norm("norm", input, p, dim, keepdim, dtype)

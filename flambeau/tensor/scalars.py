@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from flambeau.core.errors import ArgumentError, OpError, complaint
-from flambeau.ops.casts import copy
+from flambeau.ops import choice
 from flambeau.tensor.forms import number_or_tensor
-from flambeau.tensor.public import public
+from flambeau.tensor.public import FUNCTIONS, public
 from flambeau.tensor.tensor import Tensor
 
 
@@ -35,23 +35,29 @@ Tensor.__complex__ = lambda self: complex(self.item())
 Tensor.__index__ = index
 
 
+def fill_(self, value):
+    """self <- value, a number or a zero-dimensional tensor."""
+    return choice.fill.inplace(self, self, scalar_value(value))
+
+
+def scalar_value(value):
+    value = number_or_tensor("fill", value, "value")
+    if isinstance(value, Tensor) and value.ndim:
+        raise OpError(complaint("fill", "fill only supports 0-dimension value tensor",
+                                dict(shape=list(value.shape)), "Use copy_."))
+    return value
+
+
+@public(inplace=fill_, out=False)
+def fill(input, value):
+    """A tensor like `input` of one value."""
+    return choice.fill(input, scalar_value(value))
+
+
 @public(out=False)
 def zero_(input):
     """input <- 0."""
-    return copy.inplace(input, 0)
+    return choice.fill.inplace(input, input, 0)
 
 
-@public(out=False)
-def fill_(input, value):
-    """input <- value, a number or a zero-dimensional tensor."""
-    value = number_or_tensor("fill_", value, "value")
-    if isinstance(value, Tensor) and value.ndim:
-        raise OpError(complaint("fill_", "fill_ only supports 0-dimension value tensor",
-                                dict(shape=list(value.shape)), "Use copy_."))
-    return copy.inplace(input, value)
-
-
-@public(out=False)
-def fill(input, value):
-    """A tensor like `input` of one value."""
-    return fill_(input.clone(), value)
+FUNCTIONS[""]["fill_"] = Tensor.fill_

@@ -7,7 +7,7 @@ import math
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.core.spec import contiguous_strides
-from flambeau.ops import views
+from flambeau.ops import triangles, views
 from flambeau.ops.casts import copy
 from flambeau.ops.dims import inferred_shape, int_argument, normal_dim
 from flambeau.tensor.public import public
@@ -196,3 +196,15 @@ Tensor.H = property(lambda self: self.mH)
 Tensor.mT = property(lambda self: self.transpose(-2, -1))
 Tensor.mH = property(lambda self: self.transpose(-2, -1).conj()
                      if self.dtype.is_complex else self.transpose(-2, -1))
+
+
+@public(inplace=True)
+def tril(input, diagonal=0):
+    """The lower triangle of the last two dimensions; zeros above `diagonal`."""
+    return triangles.tril(input, diagonal=int(diagonal))
+
+
+@public(inplace=True)
+def triu(input, diagonal=0):
+    """The upper triangle of the last two dimensions; zeros below `diagonal`."""
+    return triangles.triu(input, diagonal=int(diagonal))

@@ -97,6 +97,22 @@ class Tensor:
     def __hash__(self) -> int:
         return id(self)
 
+    @staticmethod
+    def _make_subclass(cls, data, require_grad: bool = False) -> Tensor:
+        """A `cls` on the memory of `data`, without history."""
+        t = alias(data, cls)
+        t._requires_grad = bool(require_grad)
+        return t
+
+    def as_subclass(self, cls) -> Tensor:
+        """A `cls` on the same memory with the same history."""
+        t = alias(self, cls)
+        t._node, t._output_nr, t._requires_grad = self._node, self._output_nr, self._requires_grad
+        t._base = self._base
+        if self._base is not None:
+            t._node_version = self._node_version
+        return t
+
     @property
     def _version(self) -> int:
         """How often the memory has been written in place."""
@@ -138,6 +154,8 @@ def array_at(storage: Storage, of: Spec, offset: int) -> np.ndarray | None:
     """An ndarray over part of a storage; NumPy refuses what would leave it."""
     if storage.flat is None:
         return None
+    if not of.numel:
+        return np.empty(of.shape, of.numpy)
     return np.ndarray(of.shape, of.numpy, storage.flat, offset * of.itemsize, of.byte_strides)
 
 

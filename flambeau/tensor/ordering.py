@@ -1,0 +1,34 @@
+"""Sorting and picking by order."""
+
+from __future__ import annotations
+
+from flambeau.core.errors import OpError, complaint
+from flambeau.ops import sorting
+from flambeau.ops.dims import normal_dim
+from flambeau.tensor.public import public
+from flambeau.tensor import return_types
+
+
+
+@public
+def sort(input, dim=-1, descending=False, stable=False):
+    """(values, indices) in order along dim; equal values keep their order."""
+    d = normal_dim("sort", dim, input.ndim)
+    return return_types.sort(*sorting.sort(input, dim=d, descending=bool(descending)))
+
+
+@public
+def argsort(input, dim=-1, descending=False, stable=False):
+    """Indices that sort along dim."""
+    d = normal_dim("argsort", dim, input.ndim)
+    return sorting.sort(input.detach(), dim=d, descending=bool(descending))[1]
+
+
+@public
+def topk(input, k, dim=-1, largest=True, sorted=True):
+    """The k largest or smallest elements along dim, in order."""
+    d = normal_dim("topk", dim, input.ndim)
+    size = input.shape[d] if input.ndim else 1
+    if not 0 <= k <= size:
+        raise OpError(complaint("topk", "selected index k out of range", dict(k=k, size=size)))
+    return return_types.topk(*sorting.topk(input, k=int(k), dim=d, largest=bool(largest)))
