@@ -1,0 +1,26 @@
+"""Neural network modules under PyTorch's names."""
+
+from flambeau.nn import attention, functional, init, modules, parallel, utils
+from flambeau.nn.modules import *
+from flambeau.nn.parallel import DataParallel
+from flambeau.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+
+__all__ = [
+    "Buffer",
+    "DataParallel",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "attention",
+    "functional",
+    "init",
+    "modules",
+    "parallel",
+    "utils",
+]
+__all__ += modules.__all__

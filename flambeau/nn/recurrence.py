@@ -1,0 +1,274 @@
+"""Recurrent networks as functions of their weights, under PyTorch's names: lstm, gru, rnn_tanh ...
+
+A sequence is rows: those of step 0, then those of step 1, ..., with `sizes[t]` of them at step t,
+never more than at the step before (a packed sequence; an ordinary one has `batch` everywhere).
+What depends on the input alone is one matrix product over all steps; the loop does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flambeau.autograd.function import Function
+from flambeau.nn import functional as F
+from flambeau.tensor import Tensor, cat, stack
+
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State, "LayerWeights"], State]
+
+
+class Pieces(Function):
+    """A tensor cut along a dimension; in backward the gradients of the pieces are joined.
+
+    A slice's own gradient is as large as the whole, so cutting T steps by slices costs T squared.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, whole: Tensor, sizes: Sequence[int], dim: int) -> Any:
+        ctx.dim = dim
+        return tuple(piece.clone() for piece in whole.split(list(sizes), dim))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return cat(list(gradients), ctx.dim), None, None
+
+
+class LayerWeights:
+    """One direction of one layer: w_ih, w_hh and, if there are any, b_ih, b_hh, w_hr."""
+
+    def __init__(self, weights: Sequence[Tensor], has_biases: bool) -> None:
+        self.w_ih, self.w_hh = weights[:2]
+        self.b_ih, self.b_hh = weights[2:4] if has_biases else (None, None)
+        rest = weights[4:] if has_biases else weights[2:]
+        self.w_hr = rest[0] if rest else None
+
+    def of_input(self, x: Tensor) -> Tensor:
+        """The input's part of the gates, for any number of steps at once."""
+        return F.linear(x, self.w_ih, self.b_ih)
+
+    def of_hidden(self, h: Tensor) -> Tensor:
+        """The hidden state's part of the gates."""
+        return F.linear(h, self.w_hh, self.b_hh)
+
+
+def lstm_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
+    """c' = f c + i g, h' = o tanh(c'), from gates in the order i, f, g, o."""
+    h, c = state
+    gates = gates_x + weights.of_hidden(h)
+    size = gates.size(1) // 4
+    i, f, g, o = Pieces.apply(gates, (size,) * 4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    h = o.sigmoid() * c.tanh()
+    if weights.w_hr is not None:
+        h = F.linear(h, weights.w_hr)
+    return h, c
+
+
+def gru_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
+    """h' = n + z (h - n), n = tanh(x_n + r h_n), from gates in the order r, z, n."""
+    (h,) = state
+    size = h.size(1)
+    x_r, x_z, x_n = Pieces.apply(gates_x, (size,) * 3, 1)
+    h_r, h_z, h_n = Pieces.apply(weights.of_hidden(h), (size,) * 3, 1)
+    r = (x_r + h_r).sigmoid()
+    z = (x_z + h_z).sigmoid()
+    n = (x_n + r * h_n).tanh()
+    return (n + z * (h - n),)
+
+
+def tanh_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh)."""
+    return ((gates_x + weights.of_hidden(state[0])).tanh(),)
+
+
+def relu_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
+    """h' = relu(W_ih x + b_ih + W_hh h + b_hh)."""
+    return ((gates_x + weights.of_hidden(state[0])).relu(),)
+
+
+def run_forward(
+    step: Step, gates: Sequence[Tensor], sizes: Sequence[int], state: State, w: LayerWeights
+) -> tuple[list[Tensor], State]:
+    """From the first step to the last; rows whose sequence has ended keep their state."""
+    outputs: list[Tensor] = []
+    ended: list[State] = []
+    for gates_x, size in zip(gates, sizes, strict=True):
+        running = state[0].size(0)
+        if size < running:
+            ended.append(tuple(s[size:] for s in state))
+            state = tuple(s[:size] for s in state)
+        state = step(gates_x, state, w)
+        outputs.append(state[0])
+    if ended:
+        state = tuple(cat(list(parts)) for parts in zip(state, *reversed(ended), strict=True))
+    return outputs, state
+
+
+def run_backward(
+    step: Step, gates: Sequence[Tensor], sizes: Sequence[int], start: State, w: LayerWeights
+) -> tuple[list[Tensor], State]:
+    """From the last step to the first; rows join, from `start`, where their sequence ends."""
+    outputs: list[Tensor] = []
+    state: State = tuple(s[: sizes[-1]] for s in start)
+    for gates_x, size in zip(reversed(gates), reversed(sizes), strict=True):
+        running = state[0].size(0)
+        if size > running:
+            state = tuple(cat([s, f[running:size]]) for s, f in zip(state, start, strict=True))
+        state = step(gates_x, state, w)
+        outputs.append(state[0])
+    return outputs[::-1], state
+
+
+def run_layers(
+    step: Step,
+    rows: Tensor,
+    sizes: Sequence[int],
+    start: State,
+    layers: Sequence[Sequence[LayerWeights]],
+    dropout: float,
+    train: bool,
+) -> tuple[Tensor, State]:
+    """All layers, one after the other, each in one or two directions.
+
+    start and the state returned are (layers * directions, batch, features), layer by layer.
+    """
+    last: list[State] = []
+    for number, directions in enumerate(layers):
+        outputs = []
+        for w, run in zip(directions, (run_forward, run_backward), strict=False):
+            gates = w.of_input(rows)
+            steps = Pieces.apply(gates, tuple(sizes), 0) if len(sizes) > 1 else (gates,)
+            own = tuple(s[len(last)] for s in start)
+            out, state = run(step, steps, sizes, own, w)
+            outputs.append(cat(out) if len(out) > 1 else out[0])
+            last.append(state)
+        rows = cat(outputs, 1) if len(outputs) > 1 else outputs[0]
+        if dropout and train and number < len(layers) - 1:
+            rows = F.dropout(rows, dropout, train)
+    return rows, tuple(stack(list(parts)) for parts in zip(*last, strict=True))
+
+
+def grouped(
+    params: Sequence[Tensor], has_biases: bool, num_layers: int, bidirectional: bool
+) -> list[list[LayerWeights]]:
+    """A flat list of weights by layer and direction."""
+    directions = 2 if bidirectional else 1
+    count = len(params) // (num_layers * directions)
+    cells = [
+        LayerWeights(params[i : i + count], has_biases) for i in range(0, len(params), count)
+    ]
+    return [cells[i : i + directions] for i in range(0, len(cells), directions)]
+
+
+def network(step: Step, *args: Any) -> tuple[Tensor, State]:
+    """A network from PyTorch's two lists of arguments.
+
+    (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or
+    packed (data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
+    """
+    packed = isinstance(args[3], (list, tuple))
+    if packed:
+        rows, batch_sizes, hx, params, has_biases, num_layers, dropout, train, both = args
+        sizes = batch_sizes.tolist()
+    else:
+        x, hx, params, has_biases, num_layers, dropout, train, both, batch_first = args
+        x = x.transpose(0, 1) if batch_first else x
+        steps, batch = x.shape[:2]
+        sizes = [batch] * steps
+        rows = x.reshape(steps * batch, x.shape[2])
+    start = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+    layers = grouped(params, has_biases, num_layers, both)
+    rows, state = run_layers(step, rows, sizes, start, layers, dropout, train)
+    if packed:
+        return rows, state
+    out = rows.reshape(steps, batch, rows.shape[1])
+    return (out.transpose(0, 1) if batch_first else out), state
+
+
+def lstm(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """(output, h_n, c_n) of a long short-term memory network; arguments as for `network`."""
+    output, (h, c) = network(lstm_step, *args)
+    return output, h, c
+
+
+def gru(*args: Any) -> tuple[Tensor, Tensor]:
+    """(output, h_n) of a gated recurrent network; arguments as for `network`."""
+    output, (h,) = network(gru_step, *args)
+    return output, h
+
+
+def rnn_tanh(*args: Any) -> tuple[Tensor, Tensor]:
+    """(output, h_n) of a recurrent network with tanh; arguments as for `network`."""
+    output, (h,) = network(tanh_step, *args)
+    return output, h
+
+
+def rnn_relu(*args: Any) -> tuple[Tensor, Tensor]:
+    """(output, h_n) of a recurrent network with relu; arguments as for `network`."""
+    output, (h,) = network(relu_step, *args)
+    return output, h
+
+
+def cell(
+    step: Step,
+    input: Tensor,
+    state: State,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None,
+    b_hh: Tensor | None,
+) -> State:
+    """One step for a batch of rows."""
+    biased = b_ih is not None
+    weights = LayerWeights([w_ih, w_hh, b_ih, b_hh] if biased else [w_ih, w_hh], biased)
+    return step(weights.of_input(input), state, weights)
+
+
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(h', c') of one step of an LSTM."""
+    h, c = cell(lstm_step, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
+    return h, c
+
+
+def gru_cell(
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """h' of one step of a GRU."""
+    return cell(gru_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_tanh_cell(
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """h' of one step of a recurrent network with tanh."""
+    return cell(tanh_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+
+
+def rnn_relu_cell(
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """h' of one step of a recurrent network with relu."""
+    return cell(relu_step, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
