@@ -148,7 +148,17 @@ def _direct_ufunc(ufunc: np.ufunc, result: Spec, arity: int) -> Callable:
         finally:
             quiet_restore(token)
 
-    return unary if arity == 1 else binary
+    def extremum(x, y):
+        """NumPy wants `out` by name here, as it may come to take more operands."""
+        token = quiet_start()
+        try:
+            return make(ufunc(x._array, y._array, out=empty(shape, kind)), result)
+        finally:
+            quiet_restore(token)
+
+    if arity == 1:
+        return unary
+    return extremum if ufunc in (np.maximum, np.minimum) else binary
 
 
 # Everything else -----------------------------------------------------------------------------

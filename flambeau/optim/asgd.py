@@ -36,10 +36,8 @@ def update(params: list[Tensor], grads: list[Tensor], states: States, hyper: Hyp
         param.mul_(1 - lambd * eta)
         add_scaled_(param, grad, -eta)
         _average_(average, param, state["mu"].item())
-        state["eta"] = state["eta"].new_tensor(
-            float(lr / (1 + lambd * lr * step) ** hyper["alpha"])
-        )
-        state["mu"] = state["mu"].new_tensor(1 / max(1, float(step) - hyper["t0"]))
+        state["eta"].fill_(float(lr / (1 + lambd * lr * step) ** hyper["alpha"]))
+        state["mu"].fill_(1 / max(1, float(step) - hyper["t0"]))
 
 
 def _average_(average: Tensor, param: Tensor, mu: float) -> None:
