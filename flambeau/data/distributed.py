@@ -11,7 +11,6 @@ from flambeau.random import Generator
 from flambeau.random.functions import randperm
 
 
-
 class DistributedSampler(Sampler[int]):
     """Indices rank, rank + num_replicas, ... of one order that all ranks share.
 

@@ -13,7 +13,6 @@ from typing import Any
 from flambeau.data.seeds import drawn_seed
 from flambeau.data.worker import BATCH, END, ERROR, Job
 
-
 _DONE = object()
 
 

@@ -106,8 +106,8 @@ class DataLoader(Generic[T_co]):
     ) -> None:
         if self._iterable:
             _refuse_order_of_stream(shuffle, sampler, batch_sampler)
-        _require(sampler is None or not shuffle, "sampler option is mutually exclusive with shuffle",
-                 dict(shuffle=shuffle))
+        _require(sampler is None or not shuffle,
+                 "sampler option is mutually exclusive with shuffle", dict(shuffle=shuffle))
         if batch_sampler is not None:
             _require(batch_size == 1 and not shuffle and sampler is None and not drop_last,
                      "batch_sampler option is mutually exclusive with batch_size, shuffle, "

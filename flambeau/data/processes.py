@@ -57,7 +57,7 @@ class ProcessWorkers:
         process = context.Process(target=serve, args=(theirs, job, number), daemon=True,
                                   name=f"DataLoader worker {number}")
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _without_ctrl_c():
                 # Python warns of forking while threads run; those of NumPy and flambeau are made
                 # for it.
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -124,6 +124,19 @@ class ProcessWorkers:
         self.processes = []
 
 
+@contextlib.contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Ctrl-C waits; a process started meanwhile does not see it before it is ready for it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _end(process: Any) -> None:
     """Make sure that a process is gone, and reap it."""
     for stop in (process.terminate, process.kill):
@@ -149,6 +162,8 @@ def serve(connection: links.Connection, job: Job, number: int) -> None:
     # is not passed on to what the dataset may start.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     inbox: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     worker = Worker(job, number, "process")

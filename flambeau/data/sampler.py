@@ -23,7 +23,7 @@ _DRAWN_TOGETHER = 32  # indices in one call of randint when sampling with replac
 
 
 class Sampler(Generic[T_co]):
-    """Base class: define `__iter__` (indices, or lists of indices), and `__len__` if it is known."""
+    """Base class: define `__iter__` (indices, or lists of them), and `__len__` if it is known."""
 
     def __init__(self, data_source: Any = None):
         pass

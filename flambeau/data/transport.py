@@ -16,42 +16,22 @@ import numpy as np
 
 from flambeau.core.errors import OpError, complaint
 from flambeau.data import segments
-from flambeau.tensor import Tensor, from_numpy
+from flambeau.tensor import Tensor
 
 _IN_MESSAGE = 1 << 15  # bytes; copying fewer through the socket beats a segment of their own
 _DESCRIPTORS_A_MESSAGE = 200  # the kernel takes at most 253
 
 
 class _Pickler(pickle.Pickler):
-    """Takes the memory of plain tensors out of the pickle, as NumPy does for its arrays."""
+    """Refuses tensors that carry a graph: it would be lost on the way."""
 
     def reducer_override(self, value: Any) -> Any:
-        if type(value) is not Tensor or value.device.type != "cpu":
-            return NotImplemented
-        if value.requires_grad and not value.is_leaf:
+        if isinstance(value, Tensor) and value.requires_grad and not value.is_leaf:
             raise OpError(complaint(
                 "DataLoader", "tensors from workers must not carry a graph",
-                dict(shape=tuple(value.shape), grad_fn=value.grad_fn),
+                dict(shape=tuple(value.shape)),
                 "Autograd does not cross process boundaries: call detach() in the dataset."))
-        order = _memory_order(value)
-        flat = value.detach().permute(order).contiguous().reshape(-1).view(uint8).numpy()
-        shape = [value.shape[d] for d in order]
-        return _rebuilt, (pickle.PickleBuffer(flat), value.dtype, shape, order,
-                          value.requires_grad)
-
-
-def _memory_order(t: Tensor) -> list[int]:
-    """The dimensions from the widest stride to the narrowest."""
-    strides = t.stride()
-    return sorted(range(t.dim()), key=lambda d: -strides[d])
-
-
-def _rebuilt(
-    buffer: Any, dtype: Any, shape: list[int], order: list[int], requires_grad: bool
-) -> Tensor:
-    flat = from_numpy(np.frombuffer(buffer, np.uint8))
-    back = [order.index(d) for d in range(len(order))]
-    return flat.view(dtype).reshape(shape).permute(back).requires_grad_(requires_grad)
+        return NotImplemented
 
 
 class Sender:

@@ -42,6 +42,11 @@ def _bytes_from(text: Any, encoding: Any) -> bytes:
     return text.encode("latin-1")
 
 
+def _empty_bytes() -> bytes:
+    """`bytes()`: how protocol 2 writes no bytes."""
+    return b""
+
+
 def _bytearray_from(data: Any = b"", encoding: Any = None) -> bytearray:
     if isinstance(data, str):
         data = _bytes_from(data, encoding)
@@ -115,10 +120,10 @@ for _module in ("builtins", "__builtin__"):
         _GLOBALS[_module, _kind.__name__] = (_kind, None)
     _GLOBALS[_module, "complex"] = (complex, complex)
     _GLOBALS[_module, "slice"] = (slice, slice)
-    _GLOBALS[_module, "range"] = (range, range)
+    _GLOBALS[_module, "range"] = _GLOBALS[_module, "xrange"] = (range, range)
     _GLOBALS[_module, "set"] = (set, _sequence_from(set))
     _GLOBALS[_module, "frozenset"] = (frozenset, _sequence_from(frozenset))
-    _GLOBALS[_module, "bytes"] = (bytes, None)
+    _GLOBALS[_module, "bytes"] = (bytes, _empty_bytes)
     _GLOBALS[_module, "bytearray"] = (bytearray, _bytearray_from)
 for _package in ("numpy.core", "numpy._core"):
     _GLOBALS[f"{_package}.multiarray", "scalar"] = (arrays.scalar_from, arrays.scalar_from)

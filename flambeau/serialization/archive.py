@@ -24,11 +24,18 @@ _ZIP64_EXTRA = 20  # bytes that zipfile adds to the header of a large record
 _CHUNK = 1 << 24  # bytes read, checked and copied at a time
 
 
+class _Zip(zipfile.ZipFile):
+    """Does not try to complete itself when it is dropped: a half-written archive is worth nothing."""
+
+    def __del__(self) -> None:
+        pass
+
+
 class ArchiveWriter:
     """Writes records one after the other into an open file."""
 
     def __init__(self, file: Any, name: str):
-        self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
+        self.zip = _Zip(file, "w", zipfile.ZIP_STORED, allowZip64=True)
         self.name = name
 
     def write(self, record: str, data: bytes | np.ndarray) -> None:
@@ -75,8 +82,8 @@ class ArchiveReader:
         if len(entries) != len(self.records):
             raise damaged("a record may occur only once", records=len(entries))
         size = self.file.seek(0, 2)
-        total = sum(info.file_size for info in entries)
-        if total > size and all(i.compress_type == zipfile.ZIP_STORED for i in entries):
+        total = sum(i.file_size for i in entries if i.compress_type == zipfile.ZIP_STORED)
+        if total > size:
             raise damaged("records must fit into the file", records_bytes=total, file_bytes=size)
 
     def _find_prefix(self) -> str:
@@ -106,6 +113,8 @@ class ArchiveReader:
     def offset(self, record: str) -> int:
         """Where the bytes of a record begin in the file."""
         info = self._info(record)
+        if info.header_offset < 0:
+            raise damaged("a record must begin in the file", record=record)
         self.file.seek(info.header_offset)
         header = self.file.read(_LOCAL_HEADER.size)
         if len(header) != _LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":

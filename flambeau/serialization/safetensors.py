@@ -1,4 +1,4 @@
-"""safetensors files: named tensors and nothing else. The functions are those of `safetensors.torch`.
+"""safetensors files: named tensors and nothing else. The functions' names are the library's own.
 
 The library writes, and checks what is read; the bytes are read straight into the tensors' memory.
 """

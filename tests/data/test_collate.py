@@ -56,7 +56,7 @@ def test_the_map_can_be_extended():
     ([[1, 2], [3]], RuntimeError, "of equal size"),
     ([torch.ones(2), torch.ones(3)], RuntimeError, "stack"),
     ([{"a": 1}, {"b": 1}], KeyError, "a"),
-    ([], IndexError, ""),
+    ([], IndexError, "index"),
 ])
 def test_what_cannot_be_joined(batch, error, text):
     with pytest.raises(error, match=text):

@@ -77,7 +77,7 @@ def test_every_changed_byte_of_a_storage_is_noticed():
 def test_changed_bytes_anywhere_never_crash():
     data = checkpoint({"x": torch.arange(4.0)})
     random = np.random.RandomState(0)
-    for _ in range(300):
+    for _ in range(1000):
         changed = bytearray(data)
         for position in random.randint(0, len(data), 3):
             changed[position] = random.randint(256)
@@ -171,7 +171,7 @@ def test_torchscript_archives_are_named():
         made.writestr("m/data.pkl", b"\x80\x02N.")
         made.writestr("m/constants.pkl", b"\x80\x02N.")
     file.seek(0)
-    with pytest.raises(RuntimeError, match="jit.load"):
+    with pytest.raises(RuntimeError, match=r"jit\.load"):
         torch.load(file)
 
 
