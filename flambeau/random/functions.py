@@ -61,7 +61,7 @@ factory("randn", primitives.normal, "Normal numbers of mean 0 and variance 1.", 
 
 
 @public(method=False)
-def randint(low, high=None, size=None, *, generator=None, dtype=None, layout=None, device=None,
+def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=None, device=None,
             requires_grad=False, pin_memory=False):
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     if size is None and not hasattr(high, "__index__"):
