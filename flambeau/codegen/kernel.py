@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from flambeau.codegen import target as targets
+from flambeau.codegen.nest import launcher
 from flambeau.codegen.nest.program import NestProgram
 from flambeau.loops.nest import Nest
-from flambeau.runtime import builtin, jit, pool
+from flambeau.runtime import jit
 from flambeau.schedule.fuse import fused
 from flambeau.schedule.liveness import externals
 from flambeau.schedule.machine import Machine
@@ -63,10 +64,8 @@ def compile_kernel(nests: Nest | Iterable[Nest], *, threads: bool = True,
     plans: list[Plan] = []
     for group in groups:
         plans += planned(list(group), machine, len(plans))
-    pool.available_cpus()  # the pool must be imported: it answers when code asks for its functions
     program = NestProgram(target, groups, tuple(plans), outside, threads)
     text = program.text()
     library = jit.load(text, cpu=target.cpu, features=target.features)
-    letters = program.letters()
-    entry = builtin.wrap(library, "entry", "run", letters)
+    entry = launcher.entry(program.description(), library)
     return Kernel(entry, outside, program.number_names(), groups, tuple(plans), text)

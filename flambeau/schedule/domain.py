@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import postorder
-from flambeau.loops.affine import Number, affine, bounds, times
+from flambeau.loops.affine import Affine, Number, affine, bounds, times
 from flambeau.loops.expr import Expr, const, iterator
 from flambeau.loops.substitute import Substitution
 from flambeau.schedule.flat import Flat, Put, tidied, tidy
@@ -202,20 +202,42 @@ def is_chain(sets: list[frozenset]) -> bool:
 def ordered(flat: Flat, last: Expr | None = None) -> Flat:
     """Loops that folds need first, then by the strides of the largest store, largest first.
 
-    `last` (the vector loop) comes last among its equals; loops that scans run along come at the end.
+    `last` (the vector loop) comes last among its equals; loops whose turns may meet at one element
+    come after the others in the order given, and loops that scans run along at the end.
     """
     sets = chain(flat)
     widest = max(flat.puts, key=lambda p: len(p.iters))
     target = affine(widest.offset)
     accesses = index_roots(flat.roots())
-    scanned = scan_loops(flat)
+    scanned, met = scan_loops(flat), meeting_loops(flat)
 
     def key(i: Expr) -> tuple:
         rank = next((at for at, s in enumerate(sets) if i in s), len(sets))
         step = target.coefficient(i)
-        return i in scanned, rank, i is last, -(magnitude(step) or largest_step(accesses, i))
+        far = magnitude(step) or largest_step(accesses, i)
+        return i in scanned, i in met, rank, i is last, 0 if i in met else -far
 
     iters = tuple(sorted(flat.iters, key=key))
     puts = tuple(Put(p.buf, p.offset, p.value, p.combine, tuple(i for i in iters if i in p.iters))
                  for p in flat.puts)
     return Flat(iters, puts)
+
+
+def meeting_loops(flat: Flat) -> set[Expr]:
+    """Loops two of whose turns may store to one element: they run in order, on one thread."""
+    return {i for p in flat.puts for i in p.iters if may_meet(p, i)}
+
+
+def may_meet(p: Put, i: Expr) -> bool:
+    sums = affine(p.offset)
+    if p.combine is None and all(a.kind == "iter" for a in sums.terms):
+        return False  # a nest promises that plain stores do not meet
+    step = sums.coefficient(i)
+    if not isinstance(step, int) or step == 0 or not isinstance(i.attr[1], int):
+        return True
+    if any(i in a.free for a in sums.terms if a is not i):
+        return True
+    run = abs(step) * i.attr[1]
+    inner = {a: k for a, k in sums.terms.items() if a is not i and not (isinstance(k, int) and k % run == 0)}
+    low, high = Affine(inner, 0).bounds()
+    return high - low >= abs(step)

@@ -108,16 +108,20 @@ def linear_index(iters: list[Expr]) -> Expr:
 
 
 def tidied(e: Expr) -> Expr:
-    """`e` with the offsets of its accesses in their shortest form."""
+    """`e` with all its index arithmetic in the shortest form."""
+    if is_arithmetic(e):
+        return tidy(e)
     done: dict[Expr, Expr] = {}
     for node in postorder([e]):
-        made = node.with_args(tuple([done[a] for a in node.args]))
-        if made.kind in ("at", "at_where"):
-            made = made.with_args((*made.args[:-1], tidy(made.args[-1])))
-        elif made.kind in ("floordiv", "mod", "check") and made.dtype is INT64:
-            made = tidy(made)
-        done[node] = made
+        args = [done[a] for a in node.args]
+        if not is_arithmetic(node):
+            args = [tidy(a) if is_arithmetic(a) else a for a in args]
+        done[node] = node.with_args(tuple(args))
     return done[e]
+
+
+def is_arithmetic(e: Expr) -> bool:
+    return e.kind in ("add", "sub", "mul", "neg", "floordiv", "mod", "check") and e.dtype is INT64
 
 
 def without_unit_loops(flat: Flat) -> Flat:

@@ -44,11 +44,11 @@ def pass_cycles(p: Pass) -> float:
     return trips(p.iters) / lanes * (inside + points + 2)
 
 
-def chunks(p: Pass) -> Chunks | None:
-    """The cut of a pass, or None when it cannot be cut."""
+def chunks(p: Pass, ordered: set[Expr]) -> Chunks | None:
+    """The cut of a pass, or None when it cannot be cut; loops in `ordered` are not cut."""
     if p.folds or not p.iters:
         return None
-    scanned = {s.args[-1] for s in p.scans}
+    scanned = ordered | {s.args[-1] for s in p.scans}
     total = pass_cycles(p)
     grain = max(CHUNK_CYCLES, total / MOST_CHUNKS)
     taken: list[Expr] = []

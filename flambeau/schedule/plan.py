@@ -14,7 +14,9 @@ from flambeau.schedule.domain import (
     collapsed,
     folds,
     folds_rearranged,
+    meeting_loops,
     ordered,
+    scan_loops,
     split_quotients,
 )
 from flambeau.schedule.flat import Flat, Put, flatten, without_unit_loops
@@ -63,16 +65,16 @@ def one_plan(flat: Flat, machine: Machine) -> Plan:
     flat, vector = row_named(ordered(flat, vector), vector)
     passes, puts = Builder(vector).block(frozenset(), flat.iters, flat.puts)
     outer = with_lanes(with_rows(Pass((), passes, puts)), machine)
-    return Plan(outer.body, outer.puts, cut_of(outer))
+    return Plan(outer.body, outer.puts, cut_of(outer, meeting_loops(flat) | scan_loops(flat)))
 
 
-def cut_of(outer: Pass) -> Chunks | None:
+def cut_of(outer: Pass, ordered_loops: set[Expr]) -> Chunks | None:
     """The cut of the last pass, when all before it is so little that every chunk may repeat it."""
     if not outer.body or outer.puts:
         return None
     *before, main = outer.body
     repeatable = all(not p.all_puts() and pass_cycles(p) < PROLOGUE_CYCLES for p in before)
-    return chunks(main) if repeatable else None
+    return chunks(main, ordered_loops) if repeatable else None
 
 
 def rearranged(flat: Flat) -> Flat:

@@ -1,4 +1,4 @@
-"""One module for a list of planned kernels: chunk functions, the native entry and the builtin.
+"""One module for a list of planned kernels: their chunk functions, and what the launcher is told.
 
 Everything a chunk needs lies in one context block of 64-bit slots: buffer addresses, sizes, scalars
 and the status words.
@@ -6,22 +6,22 @@ and the status words.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from flambeau.codegen.nest.emit import Emitter
+from flambeau.codegen.nest.launcher import DOUBLE, INTEGER, POINTER, Description, Launch
 from flambeau.codegen.nest.types import memory_type, register_type
 from flambeau.codegen.target import Target
-from flambeau.codegen.text import Function, Module, Operand, Value, constant
+from flambeau.codegen.text import Function, Module, Operand, Value, size_of
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import postorder
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Buf, Nest
-from flambeau.runtime import builtin
 from flambeau.schedule.parallel import Chunks, chunk_count
 from flambeau.schedule.plan import Plan
 
-STACK_BYTES = 64 * 1024  # scratch up to this size lives on the caller's stack
-STATUS_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Number:
     dtype: dtypes.dtype
 
     @property
-    def letter(self) -> str:
-        """How the builtin passes it: `d` for floats, `i` for the rest."""
-        return "d" if self.dtype.category == dtypes.FLOAT else "i"
+    def letter(self) -> int:
+        """How the launcher reads it."""
+        return DOUBLE if self.dtype.category == dtypes.FLOAT else INTEGER
 
 
 def expressions(nests: tuple[Nest, ...]) -> list[Expr]:
@@ -79,29 +79,53 @@ class NestProgram:
         self.parameters = parameters
         self.scratch = [b for name, b in self.buffers.items() if name not in parameters]
         self.numbers = numbers_of(nests)
-        self.checks = any(n.kind == "check" for n in postorder(expressions(nests)))
+        self.nests = nests
         self.slots = [*parameters, *[b.name for b in self.scratch], *[n.name for n in self.numbers]]
         self.module = Module(target.vector_bits)
 
     def number_names(self) -> tuple[str, ...]:
         return tuple(n.name for n in self.numbers)
 
-    def letters(self) -> str:
-        return "p" * len(self.parameters) + "".join(n.letter for n in self.numbers)
-
     def text(self) -> str:
         for at, plan in enumerate(self.plans):
             self.chunk_function(at, plan)
-        self.run_function()
-        self.module.append(builtin.DECLARATIONS)
-        self.module.append(builtin.trampoline("entry", "run", self.letters(), status=True))
+        if self.is_computed():
+            self.run_function()
         return self.module.text()
+
+    def is_computed(self) -> bool:
+        """Do chunk counts or scratch sizes depend on sizes known at run time only?"""
+        counts = [chunk_count(p.chunks) for p in self.plans if p.chunks is not None]
+        return None in counts or any(static_bytes(b) is None for b in self.scratch)
+
+    def description(self) -> Description:
+        """What the launcher is told."""
+        letters = (POINTER,) * len(self.parameters) + tuple(n.letter for n in self.numbers)
+        ops = [n.attr[0] for n in postorder(expressions(self.nests)) if n.kind == "check"]
+        op = ops[0] if ops else "kernel"
+        if self.is_computed():
+            spare = tuple(static_bytes(b) or 0 for b in self.scratch)
+            return Description(len(self.parameters), letters, spare, (), "run", op)
+        scratch = tuple(static_bytes(b) or 0 for b in self.scratch)
+        return Description(len(self.parameters), letters, scratch, tuple(self.launches()), None, op)
+
+    def launches(self) -> Iterator[Launch]:
+        for at, plan in enumerate(self.plans):
+            count = 1 if plan.chunks is None else chunk_count(plan.chunks)
+            assert count is not None
+            if count == 0:
+                continue
+            work = 0
+            if plan.chunks is not None and self.threads:
+                steps = prod(i.attr[1] for i in plan.chunks.iters)
+                work = int(plan.chunks.nanoseconds_per_step() * steps) + 1
+            yield Launch(f"chunk{at}", count, work)
 
     # chunks
 
     def chunk_function(self, at: int, plan: Plan) -> None:
         f = self.module.function(f"chunk{at}", [("ptr noalias readonly", "context"), ("i64", "chunk"),
-                                                ("i64", "thread")])
+                                                ("i64", "thread")], exported=True)
         context, chunk, _ = f.arguments
         emitter = self.emitter(f, context)
         if plan.chunks is None:
@@ -150,56 +174,42 @@ class NestProgram:
 
         go(0)
 
-    # the entry
+    # kernels whose sizes are known at run time
 
     def run_function(self) -> None:
-        """The native entry: fill the context, run every kernel, return whether something failed."""
-        names = [("ptr", f"p{k}") for k in range(len(self.parameters))]
-        names += [({"d": "double", "i": "i64"}[n.letter], f"n{k}") for k, n in enumerate(self.numbers)]
-        f = self.module.function("run", names, "i64", exported=True)
-        context = f.alloca("i64", len(self.slots) + STATUS_WORDS)
-        held = self.fill(f, context)
-        f.store(constant(0, "i64"), f.gep(context, len(self.slots), "i64"))
+        """Allocate scratch and launch every kernel, from the sizes in the context."""
+        f = self.module.function("run", [("ptr", "context")], exported=True)
+        (context,) = f.arguments
+        emitter = self.emitter(f, context)
+        owned = self.allocated(f, context, emitter)
         for at, plan in enumerate(self.plans):
-            self.launch(f, at, plan, context, held)
-        for pointer in self.allocated:
+            self.launch(f, at, plan, context, emitter)
+        for pointer in owned:
             f.call("free", "void", pointer)
-        f.ret(f.load("i64", f.gep(context, len(self.slots), "i64")))
+        f.ret()
 
-    def fill(self, f: Function, context: Value) -> dict[str, Value]:
-        """Store arguments and scratch addresses; the numbers by name."""
-        count = len(self.parameters)
-        numbers = {}
-        for k, argument in enumerate(f.arguments):
-            slot = k if k < count else k + len(self.scratch)
-            f.store(argument, f.gep(context, slot, "i64"))
-            if k >= count:
-                numbers[self.numbers[k - count].name] = argument
-        self.allocated: list[Value] = []
-        used = 0
+    def allocated(self, f: Function, context: Value, emitter: Emitter) -> list[Value]:
+        """Memory for scratch buffers of computed size."""
+        owned = []
         for k, b in enumerate(self.scratch):
-            nbytes = scratch_bytes(Emitter(f, self.target, {}, numbers, None), b)
-            small = isinstance(nbytes, int) and used + nbytes <= STACK_BYTES
-            if isinstance(nbytes, int) and small:
-                used += nbytes
-                at = f.alloca("i8", max(nbytes, 1))
-            else:
-                padded = f.binary("and", f.add(nbytes, 127), -64)
-                at = f.call("aligned_alloc", "ptr", 64, padded)
-                assert at is not None
-                self.allocated.append(at)
-            f.store(at, f.gep(context, count + k, "i64"))
-        return numbers
+            if static_bytes(b) is not None:
+                continue
+            total: Operand = size_of(memory_type(b.dtype))
+            for n in b.shape:
+                total = f.mul(total, n if isinstance(n, int) else emitter.value(n))
+            padded = f.binary("and", f.add(total, 127), -64)
+            at = f.call("aligned_alloc", "ptr", 64, padded)
+            assert at is not None
+            owned.append(at)
+            f.store(at, f.gep(context, len(self.parameters) + k, "i64"))
+        return owned
 
-    def launch(self, f: Function, at: int, plan: Plan, context: Value, numbers: dict[str, Value]) -> None:
+    def launch(self, f: Function, at: int, plan: Plan, context: Value, emitter: Emitter) -> None:
         """All chunks of one kernel, on the pool when there are several."""
         c = plan.chunks
-        if c is None or chunk_count(c) == 1:
+        if c is None:
             f.call(f"chunk{at}", "void", context, 0, 0)
             return
-        if chunk_count(c) == 0:
-            return
-        emitter = Emitter(f, self.target, {}, numbers, None)
         extents = [emitter.extent(i) for i in c.iters]
         count = block_count(f, c, extents)
         steps: Operand = 1
@@ -207,11 +217,8 @@ class NestProgram:
             steps = f.mul(steps, n)
         for n in extents[:-1]:
             count = f.mul(count, n)
-        if self.threads:
-            f.parallel_for(f"chunk{at}", context, count, nanoseconds(f, c, steps))
-        else:
-            with f.loop(0, count) as loop:
-                f.call(f"chunk{at}", "void", context, loop.index, 0)
+        work = nanoseconds(f, c, steps) if self.threads else 0
+        f.parallel_for(f"chunk{at}", context, count, work)
 
 
 def nanoseconds(f: Function, c: Chunks, steps: Operand) -> Operand:
@@ -240,7 +247,7 @@ def block_range(f: Function, c: Chunks, chunk: Value, extents: list[Operand]) ->
 
 
 def slot_type(n: Number) -> str:
-    return "double" if n.letter == "d" else "i64"
+    return "double" if n.letter == DOUBLE else "i64"
 
 
 def from_slot(f: Function, x: Value, n: Number) -> Value:
@@ -250,13 +257,11 @@ def from_slot(f: Function, x: Value, n: Number) -> Value:
         return x
     if want == "i1":
         return f.compare("ne", x, 0)
-    return f.cast("fptrunc" if n.letter == "d" else "trunc", x, want)
+    return f.cast("fptrunc" if n.letter == DOUBLE else "trunc", x, want)
 
 
-def scratch_bytes(emitter: Emitter, b: Buf) -> Operand:
-    from flambeau.codegen.text import size_of
-
-    total: Operand = size_of(memory_type(b.dtype))
-    for n in b.shape:
-        total = emitter.f.mul(total, n if isinstance(n, int) else emitter.value(n))
-    return total
+def static_bytes(b: Buf) -> int | None:
+    """Bytes of a buffer; None when they depend on sizes known at run time only."""
+    if not all(isinstance(n, int) for n in b.shape):
+        return None
+    return max(1, size_of(memory_type(b.dtype)) * prod(b.shape))

@@ -1,0 +1,351 @@
+"""The one native caller of every kernel: arguments into a context block, chunks onto the pool.
+
+A kernel is described by a block of 64-bit words (`Description`), so compiling it compiles nothing but
+its chunks. The Python entry is a CPython builtin whose `self` is the address of the description; a
+call costs about 50 ns beyond the kernel. Where builtins are not supported ctypes calls `launch`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flambeau.codegen.text import PARALLEL_FOR
+from flambeau.core.errors import IndexOutOfRange
+from flambeau.runtime import builtin, jit, pool
+
+STATUS_WORDS = 4
+ON_STACK = 64 * 1024  # bytes of scratch that the caller's stack lends
+LONG_NANOSECONDS = 1_000_000  # from here on other Python threads may run meanwhile
+POINTER, INTEGER, DOUBLE = range(3)  # how an argument is read
+ARGUMENTS, POINTERS, SLOTS, SCRATCH_BYTES, SCRATCH_SLOTS, LAUNCHES, RUN, MESSAGE, RELEASE = range(9)
+HEADER_WORDS = 9
+
+_IR = r"""
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare ptr @PyErr_Occurred()
+declare ptr @PyErr_NoMemory()
+declare ptr @PyErr_Format(ptr, ptr, ...)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+@_Py_NoneStruct = external global i8
+@PyExc_TypeError = external global ptr
+@PyExc_IndexError = external global ptr
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare void @PARALLEL_FOR(ptr, ptr, i64, i64)
+@arity = internal constant [45 x i8] c"kernel: takes %zd arguments; %zd were given.\00"
+
+define internal void @launches(ptr %d, ptr %context, ptr %list) #0 {
+entry:
+  %np = getelementptr i64, ptr %d, i64 5
+  %n = load i64, ptr %np
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %j, %next ]
+  %at = mul i64 %i, 3
+  %fp = getelementptr i64, ptr %list, i64 %at
+  %cp = getelementptr i64, ptr %fp, i64 1
+  %wp = getelementptr i64, ptr %fp, i64 2
+  %f = load ptr, ptr %fp
+  %count = load i64, ptr %cp
+  %work = load i64, ptr %wp
+  %one = icmp eq i64 %count, 1
+  br i1 %one, label %single, label %many
+single:
+  call void %f(ptr %context, i64 0, i64 0)
+  br label %next
+many:
+  call void @PARALLEL_FOR(ptr %f, ptr %context, i64 %count, i64 %work)
+  br label %next
+next:
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+
+define internal void @start(ptr %d, ptr %context) #0 {
+entry:
+  %ap = getelementptr i64, ptr %d, i64 0
+  %arguments = load i64, ptr %ap
+  %kp = getelementptr i64, ptr %d, i64 4
+  %scratch = load i64, ptr %kp
+  %rp = getelementptr i64, ptr %d, i64 6
+  %run = load ptr, ptr %rp
+  %first = add i64 HEADER, %arguments
+  %second = add i64 %first, %scratch
+  %list = getelementptr i64, ptr %d, i64 %second
+  %own = icmp eq ptr %run, null
+  br i1 %own, label %plain, label %computed
+plain:
+  call void @launches(ptr %d, ptr %context, ptr %list)
+  ret void
+computed:
+  call void %run(ptr %context)
+  ret void
+}
+
+; fill the scratch slots, launch, free: 0 done, 1 an index was out of range, 2 no memory
+define i64 @launch(ptr %d, ptr %context) #0 {
+entry:
+  %ap = getelementptr i64, ptr %d, i64 0
+  %arguments = load i64, ptr %ap
+  %pp = getelementptr i64, ptr %d, i64 1
+  %pointers = load i64, ptr %pp
+  %sp = getelementptr i64, ptr %d, i64 2
+  %slots = load i64, ptr %sp
+  %status = getelementptr i64, ptr %context, i64 %slots
+  store i64 0, ptr %status
+  %bp = getelementptr i64, ptr %d, i64 3
+  %bytes = load i64, ptr %bp
+  %kp = getelementptr i64, ptr %d, i64 4
+  %scratch = load i64, ptr %kp
+  %none = icmp eq i64 %scratch, 0
+  br i1 %none, label %ready, label %memory
+memory:
+  %large = icmp ugt i64 %bytes, ON_STACK
+  br i1 %large, label %heap, label %stack
+heap:
+  %h = call ptr @aligned_alloc(i64 64, i64 %bytes)
+  %failed = icmp eq ptr %h, null
+  br i1 %failed, label %broke, label %place
+stack:
+  %s = alloca i8, i64 %bytes, align 64
+  br label %place
+place:
+  %base = phi ptr [ %h, %heap ], [ %s, %stack ]
+  %owned = phi ptr [ %h, %heap ], [ null, %stack ]
+  %o0 = add i64 HEADER, %arguments
+  %offsets = getelementptr i64, ptr %d, i64 %o0
+  br label %fill
+fill:
+  %i = phi i64 [ 0, %place ], [ %j, %fill ]
+  %op = getelementptr i64, ptr %offsets, i64 %i
+  %offset = load i64, ptr %op
+  %address = getelementptr i8, ptr %base, i64 %offset
+  %slot = add i64 %pointers, %i
+  %cp = getelementptr i64, ptr %context, i64 %slot
+  store ptr %address, ptr %cp
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, %scratch
+  br i1 %more, label %fill, label %filled
+filled:
+  call void @start(ptr %d, ptr %context)
+  %mine = icmp eq ptr %owned, null
+  br i1 %mine, label %end, label %release
+release:
+  call void @free(ptr %owned)
+  br label %end
+ready:
+  call void @start(ptr %d, ptr %context)
+  br label %end
+end:
+  %result = load i64, ptr %status
+  ret i64 %result
+broke:
+  ret i64 2
+}
+
+define ptr @entry(ptr %self, ptr %args, i64 %count) #0 {
+entry:
+  %d = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %arguments = load i64, ptr %d
+  %fits = icmp eq i64 %count, %arguments
+  br i1 %fits, label %sized, label %wrong
+sized:
+  %pp = getelementptr i64, ptr %d, i64 1
+  %pointers = load i64, ptr %pp
+  %sp = getelementptr i64, ptr %d, i64 2
+  %slots = load i64, ptr %sp
+  %kp = getelementptr i64, ptr %d, i64 4
+  %scratch = load i64, ptr %kp
+  %words = add i64 %slots, STATUS
+  %context = alloca i64, i64 %words, align 64
+  %letters = getelementptr i64, ptr %d, i64 HEADER
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %read, label %go
+read:
+  %i = phi i64 [ 0, %sized ], [ %j, %stored ]
+  %arg = getelementptr ptr, ptr %args, i64 %i
+  %o = load ptr, ptr %arg
+  %lp = getelementptr i64, ptr %letters, i64 %i
+  %letter = load i64, ptr %lp
+  %number = icmp sge i64 %i, %pointers
+  %moved = add i64 %i, %scratch
+  %where = select i1 %number, i64 %moved, i64 %i
+  %cp = getelementptr i64, ptr %context, i64 %where
+  switch i64 %letter, label %pointer [ i64 1, label %integer
+                                       i64 2, label %double ]
+pointer:
+  %p = call ptr @PyLong_AsVoidPtr(ptr %o)
+  store ptr %p, ptr %cp
+  %pz = icmp eq ptr %p, null
+  br i1 %pz, label %doubt, label %stored
+integer:
+  %n = call i64 @PyLong_AsLongLong(ptr %o)
+  store i64 %n, ptr %cp
+  %nz = icmp eq i64 %n, -1
+  br i1 %nz, label %doubt, label %stored
+double:
+  %x = call double @PyFloat_AsDouble(ptr %o)
+  store double %x, ptr %cp
+  %xz = fcmp oeq double %x, -1.0
+  br i1 %xz, label %doubt, label %stored
+doubt:
+  %e = call ptr @PyErr_Occurred()
+  %fine = icmp eq ptr %e, null
+  br i1 %fine, label %stored, label %fail
+stored:
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, %count
+  br i1 %more, label %read, label %go
+go:
+  %rp = getelementptr i64, ptr %d, i64 8
+  %release = load i64, ptr %rp
+  %long = icmp ne i64 %release, 0
+  br i1 %long, label %unlocked, label %locked
+unlocked:
+  %thread = call ptr @PyEval_SaveThread()
+  %r1 = call i64 @launch(ptr %d, ptr %context)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %ran
+locked:
+  %r2 = call i64 @launch(ptr %d, ptr %context)
+  br label %ran
+ran:
+  %result = phi i64 [ %r1, %unlocked ], [ %r2, %locked ]
+  switch i64 %result, label %memory [ i64 0, label %done
+                                      i64 1, label %index ]
+done:
+  call void @Py_IncRef(ptr @_Py_NoneStruct)
+  ret ptr @_Py_NoneStruct
+index:
+  %mp = getelementptr i64, ptr %d, i64 7
+  %message = load ptr, ptr %mp
+  %b1 = add i64 %slots, 1
+  %b2 = add i64 %slots, 2
+  %bp1 = getelementptr i64, ptr %context, i64 %b1
+  %bp2 = getelementptr i64, ptr %context, i64 %b2
+  %bad = load i64, ptr %bp1
+  %size = load i64, ptr %bp2
+  %kind = load ptr, ptr @PyExc_IndexError
+  %w1 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind, ptr %message, i64 %bad, i64 %size)
+  ret ptr null
+memory:
+  %w2 = call ptr @PyErr_NoMemory()
+  ret ptr null
+wrong:
+  %type = load ptr, ptr @PyExc_TypeError
+  %w3 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %type, ptr @arity, i64 %arguments, i64 %count)
+  ret ptr null
+fail:
+  ret ptr null
+}
+attributes #0 = { nounwind }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel: the name of its chunk function, how many chunks, the work of all in nanoseconds."""
+
+    chunk: str
+    count: int
+    work: int
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the launcher must know of a compiled module."""
+
+    pointers: int
+    letters: tuple[int, ...]  # one an argument: POINTER, INTEGER or DOUBLE
+    scratch: tuple[int, ...]  # bytes of each scratch buffer
+    launches: tuple[Launch, ...]  # empty when `run` computes them
+    run: str | None  # a function of the module that launches by itself
+    op: str  # who complains about an index
+
+    def words(self, library: jit.Library, message: int) -> list[int]:
+        """The block of words."""
+        offsets, total = [], 0
+        for nbytes in self.scratch:
+            offsets.append(total)
+            total += -(-nbytes // 64) * 64
+        slots = len(self.letters) + len(self.scratch)
+        release = sum(x.work for x in self.launches) >= LONG_NANOSECONDS
+        head = [len(self.letters), self.pointers, slots, total, len(offsets), len(self.launches),
+                library.address(self.run) if self.run else 0, message, int(release)]
+        jobs = [w for x in self.launches for w in (library.address(x.chunk), x.count, x.work)]
+        return [*head, *self.letters, *offsets, *jobs]
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p)]
+
+
+@functools.cache
+def library() -> jit.Library:
+    """The launcher's code."""
+    error = ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_IndexError")
+    jit.define_symbol("PyExc_IndexError", ctypes.addressof(error))
+    pool.library()
+    text = _IR.replace("PARALLEL_FOR", PARALLEL_FOR).replace("HEADER", str(HEADER_WORDS))
+    return jit.load(text.replace("ON_STACK", str(ON_STACK)).replace("STATUS", str(STATUS_WORDS)))
+
+
+@functools.cache
+def _method() -> _Method:
+    return _Method(b"kernel", library().address("entry"), 0x80, None)
+
+
+def message_of(op: str) -> bytes:
+    return f"{op}: indices must be in range; got index=%lld, size=%lld.".encode() + b"\0"
+
+
+def entry(description: Description, code: jit.Library) -> Callable[..., None]:
+    """The Python callable of a compiled module; it keeps the code and the description alive."""
+    message = ctypes.create_string_buffer(message_of(description.op))
+    words = description.words(code, ctypes.addressof(message))
+    block = (ctypes.c_int64 * len(words))(*words)
+    if not builtin.is_supported():
+        return _CtypesEntry(description, block, (message, code))
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+    return make(ctypes.addressof(_method()), ctypes.addressof(block), (block, message, code))
+
+
+class _CtypesEntry:
+    """The slower entry; it always releases the GIL."""
+
+    def __init__(self, description: Description, block: ctypes.Array, owned: tuple):
+        self.description = description
+        self.block = block
+        self.owned = owned
+        self.launch = library().function("launch", ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+    def __call__(self, *arguments: int | float) -> None:
+        d = self.description
+        if len(arguments) != len(d.letters):
+            raise TypeError(f"kernel: takes {len(d.letters)} arguments; {len(arguments)} were given.")
+        slots = len(d.letters) + len(d.scratch)
+        context = (ctypes.c_int64 * (slots + STATUS_WORDS))()
+        for k, (letter, x) in enumerate(zip(d.letters, arguments)):
+            word = struct.unpack("<q", struct.pack("<d", x))[0] if letter == DOUBLE else int(x)
+            context[k if k < d.pointers else k + len(d.scratch)] = word
+        failed = self.launch(ctypes.addressof(self.block), ctypes.addressof(context))
+        if failed == 1:
+            text = message_of(d.op)[:-1].decode() % (context[slots + 1], context[slots + 2])
+            raise IndexOutOfRange(text.replace("%lld", "%d"))
+        if failed:
+            raise MemoryError("kernel: no memory for scratch")
