@@ -15,7 +15,7 @@ from flambeau.capture import modes
 from flambeau.capture.breaks import GraphBreak, NeedGradients, SkipFrame, UserError
 from flambeau.capture.bytecodes import UnknownBytecode
 from flambeau.capture.effects import write_effects
-from flambeau.capture.guards import Guard, Wanted, Writer, write_guards
+from flambeau.capture.guards import Guard, Wanted, Writer, parameter, write_guards
 from flambeau.capture.interpreter.frame import Frame
 from flambeau.capture.interpreter.run import Interpreter, Stop
 from flambeau.capture.outputs import Outputs
@@ -32,8 +32,6 @@ from flambeau.graph import Graph
 ATTEMPTS = 12
 MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
 """What a program returns when its guards do not hold."""
-
-FREE_VARIABLE_GENERATOR = 0x20 | 0x80 | 0x200
 
 
 class Break(NamedTuple):
@@ -66,6 +64,10 @@ class Options(NamedTuple):
     backend: Callable[..., Callable]
     fullgraph: bool = False
     dynamic: frozenset[str] = frozenset()
+    static: bool = False
+    symbolic: bool = False
+    stop: int | None = None
+    """Break before this instruction of a function's start, for tests."""
 
 
 class Frozen(NamedTuple):
@@ -178,7 +180,7 @@ class Attempt:
             whole.line(f"{', '.join(names)}{',' if names else 'nothing'} = {call}")
         whole.lines += outputs.lines + builder.body.lines
         whole.line(f"return {result}")
-        parameters = ["function", *(f"a_{n}" for n in self.frozen.names)]
+        parameters = ["function", *map(parameter, self.frozen.names)]
         program = whole.function("program", parameters)
         return Captured(
             program, graph, guards, broken, bool(graph.equations), program.source_text
@@ -228,7 +230,7 @@ class Attempt:
 
 def capture(frozen: Frozen, options: Options) -> Captured:
     """A program for the frame. Raises SkipFrame if it must run as plain Python."""
-    stop: int | None = None
+    stop = options.stop if frozen.start is None else None
     gradients = False
     reason: GraphBreak | None = None
     for _ in range(ATTEMPTS):

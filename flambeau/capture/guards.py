@@ -7,6 +7,7 @@ common prefix of the paths is read once; paths that the program needs as inputs 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -69,6 +70,11 @@ class Test:
         self.call, self.description = call, description
 
 
+def parameter(name: str) -> str:
+    """The name under which a program gets an argument, which may be `.0` or `@py_assert1`."""
+    return "a_" + re.sub(r"\W", lambda found: f"x{ord(found[0])}x", name)
+
+
 class Writer:
     """Collects the body of a generated function: lines, constants, and one variable a path."""
 
@@ -112,7 +118,7 @@ class Writer:
     def _read(self, source: Source) -> str:
         if source.base is None:
             if source.kind == "local":
-                return f"a_{source.key}"
+                return parameter(source.key)
             return "function" if source.kind == "function" else self.constant(source.key)
         base = self.path(source.base)
         if source.kind == "entry":
@@ -264,7 +270,7 @@ def holds(guard: Guard, arguments: dict[str, Any], function: Any) -> bool:
     writer = Writer()
     write_guards(writer, [guard], "return False")
     writer.line("return True")
-    names = [f"a_{name}" for name in arguments]
+    names = [parameter(name) for name in arguments]
     check = writer.function("check", ["function", *names])
     return check(function, *arguments.values())
 

@@ -81,7 +81,8 @@ class Builder:
         source = session.sources.get(id(value))
         if source is not None:
             return self.reads.path(source)
-        if type(value) in PLAIN or isinstance(value, BY_IDENTITY):
+        bound = isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType))
+        if not bound and (type(value) in PLAIN or isinstance(value, BY_IDENTITY)):
             return self._held(value)
         return self._made(value)
 

@@ -171,6 +171,8 @@ def _after(instruction: Instr, place: Place, code: types.CodeType, index: int, j
         nulls.append(nulls[-arg])
     elif name == "SWAP":
         nulls[-1], nulls[-arg] = nulls[-arg], nulls[-1]
+    elif name == "CALL":  # 3.11 books the arguments on PRECALL, which does nothing
+        nulls = [*nulls[: -(arg + 2)], False]
     elif name == "FOR_ITER":
         nulls = nulls[:-1] if jump else [*nulls, False]
     else:

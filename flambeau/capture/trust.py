@@ -108,7 +108,7 @@ def is_opaque(function: types.FunctionType) -> bool:
 def offers_frames(code: types.CodeType) -> bool:
     """Whether frames of this code object may be captured when the hook sees them."""
     name = code.co_filename
-    if name.startswith("<") and not name.startswith(("<ipython", "<stdin", "<string")):
+    if name.startswith("<") and not name.startswith(("<ipython", "<stdin")):
         return False
     if name.startswith(_PACKAGE):
         return name.startswith((_PACKAGE + "nn" + os.sep, _PACKAGE + "optim" + os.sep))

@@ -133,6 +133,8 @@ class Calls:
 
     def _call_object(self, function: Any, args: tuple, kwargs: dict) -> Any:
         cls = type(function)
+        if getattr(cls, "inlined", False) is True:
+            return self.call(function.function, args, kwargs)
         if cls is functools._lru_cache_wrapper:
             return self.call(function.__wrapped__, args, kwargs)
         member = static(cls, "__call__")

@@ -133,7 +133,7 @@ def dict_update(frame: Frame, instruction: Instruction) -> None:
 
 @operation("LIST_TO_TUPLE")
 def list_to_tuple(frame: Frame, instruction: Instruction) -> None:
-    frame.stack.append(tuple(frame.stack.pop()))
+    frame.stack.append(tuple(frame.run.session.whole(frame.stack.pop())))
 
 
 @operation("UNPACK_SEQUENCE")
@@ -161,7 +161,7 @@ def unpack_ex(frame: Frame, instruction: Instruction) -> None:
 
 
 INTRINSICS: dict[str, Any] = {
-    "INTRINSIC_LIST_TO_TUPLE": lambda run, value: tuple(value),
+    "INTRINSIC_LIST_TO_TUPLE": lambda run, value: tuple(run.session.whole(value)),
     "INTRINSIC_UNARY_POSITIVE": lambda run, value: run.unary("pos", value),
 }
 

@@ -30,7 +30,7 @@ ACTIVE_METHODS = (
     "__eq__ __hash__ __lt__ __gt__ __le__ __ge__ __len__ __iter__ __next__ __getitem__ __contains__ "
     "__bool__ __index__ __int__ __float__ __add__ __radd__ __array__ __length_hint__"
 ).split()
-SEQUENCES = (list, tuple, str, bytes, range, collections.deque, bytearray)
+SEQUENCES = (list, ListShadow, tuple, str, bytes, range, collections.deque, bytearray)
 PLAIN_OBJECTS = (
     *PLAIN,
     slice,

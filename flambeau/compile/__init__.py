@@ -1,0 +1,62 @@
+"""`flambeau.compile` and what belongs to it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from flambeau.capture.capture import Options
+from flambeau.compile.backends import backend_of
+from flambeau.compile.compiled import compiled
+from flambeau.core.errors import ValueRangeError, complaint
+
+MODES = (
+    None,
+    "default",
+    "reduce-overhead",
+    "max-autotune",
+    "max-autotune-no-cudagraphs",
+    "sync",
+)
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "native",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """The same function or module, running as captured programs.
+
+    fullgraph   raise instead of running a part as plain Python
+    dynamic     None: numbers and sizes that change become symbolic; True: from the start; False:
+                never
+    backend     a name, or (graph, example inputs) -> callable
+    """
+    if model is None:
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
+    if mode not in MODES:
+        names = ", ".join(map(repr, MODES))
+        raise ValueRangeError(complaint("compile", f"mode must be one of {names}", {"mode": mode}))
+    chosen = Options(backend_of(backend), fullgraph, frozenset(), dynamic is False, dynamic is True)
+    if disable:
+        return model
+    from flambeau.nn import Module
+
+    if isinstance(model, Module):
+        module = importlib.import_module("flambeau.compile.module")
+        return module.OptimizedModule(model, chosen)
+    return compiled(model, chosen)

@@ -1,0 +1,50 @@
+"""Backends: graph and example inputs -> a callable from inputs to a list of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flambeau.capture.outputs import eager_runner
+from flambeau.core.errors import ValueRangeError, complaint
+from flambeau.graph import Graph
+
+Backend = Callable[[Graph, list[Any]], Callable[..., list[Any]]]
+BACKENDS: dict[str, Backend] = {}
+
+
+def register_backend(name: str, backend: Backend | None = None) -> Any:
+    """Make a backend known by name; without a backend, a decorator."""
+    if backend is None:
+        return lambda made: register_backend(name, made)
+    BACKENDS[name] = backend
+    return backend
+
+
+register_backend("eager", eager_runner)
+register_backend("interpret", eager_runner)
+# The native code generator puts its own runner here; until then graphs run on eager operations.
+register_backend("native", eager_runner)
+for _other in ("inductor", "aot_eager"):
+    register_backend(_other, lambda graph, examples: BACKENDS["native"](graph, examples))
+
+
+def list_backends() -> list[str]:
+    """Names that `backend=` accepts."""
+    return sorted(BACKENDS)
+
+
+def backend_of(choice: Any) -> Backend:
+    """The backend for `backend=`: a name, or a callable (graph, examples) -> callable."""
+    if callable(choice):
+        return lambda graph, examples: listed(choice(graph, examples))
+    if choice not in BACKENDS:
+        raise ValueRangeError(complaint(
+            "compile", "backend must be a callable or one of " + ", ".join(list_backends()),
+            {"backend": choice}))
+    return lambda graph, examples: BACKENDS[choice](graph, examples)
+
+
+def listed(runner: Callable) -> Callable[..., list[Any]]:
+    """A user's callable may return a tuple."""
+    return lambda *inputs: list(runner(*inputs))
