@@ -88,7 +88,8 @@ class StateDict:
         """This module's own entries; override to save in another form."""
         for name, tensor in self._persistent_state().items():
             if tensor is not None:
-                destination[prefix + name] = tensor if keep_vars else tensor.detach()
+                kept = keep_vars or is_lazy(tensor)
+                destination[prefix + name] = tensor if kept else tensor.detach()
         if type(self).get_extra_state is not StateDict.get_extra_state:
             destination[prefix + EXTRA_STATE_KEY] = self.get_extra_state()
 
@@ -306,7 +307,14 @@ def load_tensor(
     if not isinstance(value, Tensor):
         errors.append(f"{key}: a Tensor is expected; got {type(value).__name__}.")
         return
-    if not is_lazy(tensor):
+    if is_lazy(value) and not is_lazy(tensor):
+        errors.append(f"{key}: the checkpoint's tensor has no shape yet, the module's has one.")
+        return
+    if is_lazy(tensor):
+        if is_lazy(value):
+            return
+        tensor.materialize(tuple(value.shape))
+    else:
         if tensor.dim() == 0 and value.dim() == 1 and value.numel() == 1:
             value = value[0]
         if value.shape != tensor.shape:
