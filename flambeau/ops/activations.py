@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
+from flambeau.ops.choice import where
 from flambeau.ops.elementwise import pointwise
+from flambeau.ops.pointwise import conj, sigmoid_ref
 
 
 def relu_ref(x):
@@ -66,3 +68,146 @@ def gelu_tanh_decomposed(x):
 
 gelu_tanh = pointwise("gelu_tanh", gelu_tanh_ref, rule="float", vjp="decompose",
                       decompose=gelu_tanh_decomposed)
+
+# Smooth ---------------------------------------------------------------------------------------
+
+
+def silu_ref(x):
+    return x * sigmoid_ref(x)
+
+
+def silu_vjp(ct, x):
+    s = x.sigmoid()
+    return ct * conj(s * (1 + x * (1 - s)))
+
+
+silu = pointwise("silu", silu_ref, rule="float", vjp=dict(x=silu_vjp))
+
+
+def softplus_ref(x, beta, threshold):
+    """log(1 + e^(beta x)) / beta, and x itself where beta x > threshold."""
+    z = x * beta
+    near = np.log1p(np.exp(-np.abs(z))) + np.maximum(z, 0)
+    return np.where(z > threshold, x, near / beta)
+
+
+def softplus_vjp(ct, x, beta, threshold):
+    z = x * beta
+    return where(z > threshold, ct, ct * z.sigmoid())
+
+
+def parameter_samples(*values, low=-2.0, high=2.0):
+    def samples(rng):
+        for shape in [(), (3,), (2, 3), (0,)]:
+            yield (rng.uniform(low, high, shape), *values), {}
+
+    return samples
+
+
+softplus = pointwise("softplus", softplus_ref, rule="float", names=("x", "beta", "threshold"),
+                     vjp=dict(x=softplus_vjp), samples=parameter_samples(1.5, 20.0))
+
+
+def log_sigmoid_ref(x):
+    """-log(1 + e^-x) without overflow."""
+    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+
+
+log_sigmoid = pointwise("log_sigmoid", log_sigmoid_ref, rule="float",
+                        vjp=dict(x=lambda ct, x: ct * (-x).sigmoid()))
+
+
+def mish_ref(x):
+    return x * np.tanh(softplus_ref(x, 1.0, 20.0))
+
+
+def mish_vjp(ct, x):
+    t = softplus(x, 1.0, 20.0).tanh()
+    return ct * (t + x * (1 - t * t) * x.sigmoid())
+
+
+mish = pointwise("mish", mish_ref, rule="float", vjp=dict(x=mish_vjp))
+
+
+def elu_ref(x, alpha, scale, input_scale):
+    """scale max(x, 0) + scale alpha (e^(input_scale x) - 1) for negative x."""
+    return np.where(x > 0, x * scale, np.expm1(np.minimum(x, 0) * input_scale) * (alpha * scale))
+
+
+def elu_vjp(ct, x, alpha, scale, input_scale):
+    slope = (x.clamp(max=0) * input_scale).exp() * (alpha * scale * input_scale)
+    return where(x > 0, ct * scale, ct * slope)
+
+
+elu = pointwise("elu", elu_ref, rule="float", names=("x", "alpha", "scale", "input_scale"),
+                vjp=dict(x=elu_vjp), samples=parameter_samples(1.2, 1.1, 0.9))
+
+# Piecewise linear -----------------------------------------------------------------------------
+
+
+def leaky_relu_ref(x, slope):
+    return np.where(x > 0, x, x * slope)
+
+
+leaky_relu = pointwise("leaky_relu", leaky_relu_ref, rule="float", names=("x", "slope"),
+                       vjp=dict(x=lambda ct, x, slope: where(x > 0, ct, ct * slope)),
+                       samples=parameter_samples(0.1))
+
+
+def threshold_ref(x, limit, value):
+    return np.where(x <= limit, np.asarray(value).astype(x.dtype), x)
+
+
+threshold = pointwise("threshold", threshold_ref, names=("x", "limit", "value"),
+                      vjp=dict(x=lambda ct, x, limit: where(x <= limit, 0, ct)),
+                      samples=parameter_samples(0.05, 1.0, low=0.1))
+
+
+def hardtanh_ref(x, low, high):
+    return np.clip(x, low, high)
+
+
+hardtanh = pointwise(
+    "hardtanh", hardtanh_ref, names=("x", "low", "high"),
+    vjp=dict(x=lambda ct, x, low, high: where((x <= low) | (x >= high), 0, ct)),
+    samples=parameter_samples(-1.1, 1.1))
+
+
+def hardsigmoid_ref(x):
+    return np.clip(x + 3, 0, 6) / 6
+
+
+hardsigmoid = pointwise(
+    "hardsigmoid", hardsigmoid_ref, rule="float",
+    vjp=dict(x=lambda ct, x: where((x > -3) & (x < 3), ct / 6, 0)))
+
+
+def hardswish_ref(x):
+    return x * np.clip(x + 3, 0, 6) / 6
+
+
+def hardswish_vjp(ct, x):
+    return where(x <= -3, 0, where(x < 3, ct * (x / 3 + 0.5), ct))
+
+
+hardswish = pointwise("hardswish", hardswish_ref, rule="float", vjp=dict(x=hardswish_vjp))
+
+
+def softshrink_ref(x, width):
+    return np.where(x > width, x - width, np.where(x < -width, x + width, x * 0))
+
+
+softshrink = pointwise(
+    "softshrink", softshrink_ref, rule="float", names=("x", "width"), low=0.6,
+    vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
+    samples=parameter_samples(0.5, low=0.6))
+
+
+def hardshrink_ref(x, width):
+    return np.where((x >= -width) & (x <= width), x.dtype.type(0), x)
+
+
+hardshrink = pointwise(
+    "hardshrink", hardshrink_ref, names=("x", "width"),
+    vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
+    samples=parameter_samples(0.5, low=0.6))

@@ -1,0 +1,135 @@
+"""Logarithms and exponentials of more than one operand, and of probabilities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flambeau.core.dtype import BOOL, COMPLEX, INTEGER
+from flambeau.ops.elementwise import pointwise
+from flambeau.ops.pointwise import conj
+
+# log(e^x + e^y) ------------------------------------------------------------------------------
+
+
+def logaddexp_ref(x, y):
+    if x.dtype.kind != "c":
+        return np.logaddexp(x, y)
+    top = np.where(x.real >= y.real, x, y)
+    low = np.where(x.real >= y.real, y, x)
+    return np.where(np.isneginf(top.real) & np.isneginf(low.real), top,
+                    top + np.log1p(np.exp(low - top)))
+
+
+def share(ct, x, out, exp):
+    """ct e^(x - out), and 0 where both operands are -inf."""
+    nothing = (out.real if out.dtype.is_complex else out) == -math.inf
+    return ct * conj(exp(x - out).masked_fill(nothing, 0))
+
+
+logaddexp = pointwise("logaddexp", logaddexp_ref, refuses=(BOOL, INTEGER), vjp=dict(
+    x=lambda ct, x, out: share(ct, x, out, lambda d: d.exp()),
+    y=lambda ct, y, out: share(ct, y, out, lambda d: d.exp())))
+
+
+def logaddexp2_ref(x, y):
+    return np.logaddexp2(x, y)
+
+
+logaddexp2 = pointwise("logaddexp2", logaddexp2_ref, refuses=(BOOL, INTEGER, COMPLEX), vjp=dict(
+    x=lambda ct, x, out: share(ct, x, out, lambda d: d.exp2()),
+    y=lambda ct, y, out: share(ct, y, out, lambda d: d.exp2())))
+
+# x log y -------------------------------------------------------------------------------------
+
+
+def xlogy_ref(x, y):
+    """x log y, 0 where x is 0 (unless y is NaN)."""
+    return np.where((x == 0) & (y == y), 0, x * np.log(y)).astype(np.result_type(x, y))
+
+
+def xlog1py_ref(x, y):
+    """x log(1 + y), 0 where x is 0 (unless y is NaN)."""
+    return np.where((x == 0) & (y == y), 0, x * np.log1p(y)).astype(np.result_type(x, y))
+
+
+def is_zero(x):
+    """Where x is 0: a bool tensor, or a bool for a number."""
+    return x == 0
+
+
+def log_at(ct, x, log):
+    """ct log, and 0 where x is 0 and the logarithm is not NaN."""
+    zero = (log == log) & (x == 0)
+    return (ct * log.masked_fill(zero, 0))
+
+
+xlogy = pointwise("xlogy", xlogy_ref, rule="float", refuses=(COMPLEX,), low=0.2, vjp=dict(
+    x=lambda ct, x, y: log_at(ct, x, logarithm(y, ct)),
+    y=lambda ct, x, y: ct * x / y))
+xlog1py = pointwise("xlog1py", xlog1py_ref, rule="float", refuses=(COMPLEX,), low=0.2, vjp=dict(
+    x=lambda ct, x, y: log_at(ct, x, logarithm(y + 1, ct)),
+    y=lambda ct, x, y: ct * x / (y + 1)))
+
+
+def logarithm(y, ct):
+    """log y as a tensor, whether y is one or a number."""
+    return (y if hasattr(y, "dtype") else ct.new_full((), y)).log()
+
+
+def entr_ref(x):
+    """-x log x; 0 at 0 and -inf below."""
+    positive = x > 0
+    value = -x * np.log(np.where(positive, x, 1))
+    return np.where(positive | (x != x), value, np.where(x == 0, 0, -np.inf)).astype(x.dtype)
+
+
+entr = pointwise("entr", entr_ref, rule="float", refuses=(COMPLEX,), low=0.1,
+                 vjp=dict(x=lambda ct, x: ct * (-x.log() - 1)))
+
+# logit ---------------------------------------------------------------------------------------
+
+
+def logit_ref(x, eps):
+    """log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
+    if eps is not None:
+        x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+    return np.log(x / (1 - x))
+
+
+def logit_vjp(ct, x, eps):
+    grad = ct / (x * (1 - x))
+    if eps is None:
+        return grad.masked_fill((x < 0) | (x > 1), math.nan)
+    return grad.masked_fill((x < eps) | (x > 1 - eps), 0)
+
+
+def logit_samples(rng):
+    for shape in [(), (3,), (0,)]:
+        for eps in (None, 0.3):
+            yield (rng.uniform(0.31, 0.69, shape),), dict(eps=eps)
+
+
+logit = pointwise("logit", logit_ref, rule="float", refuses=(COMPLEX,), names=("x",),
+                  samples=logit_samples, vjp=dict(x=logit_vjp))
+
+# Others --------------------------------------------------------------------------------------
+
+hypot = pointwise("hypot", np.hypot, refuses=(BOOL, INTEGER, COMPLEX), low=0.2, vjp=dict(
+    x=lambda ct, x, out: ct * (x / out), y=lambda ct, y, out: ct * (y / out)))
+
+
+def sinc_ref(x):
+    """sin(pi x) / (pi x), 1 at 0."""
+    scaled = x * np.pi
+    return np.where(x == 0, 1, np.sin(scaled) / np.where(x == 0, 1, scaled)).astype(x.dtype)
+
+
+def sinc_vjp(ct, x):
+    scaled = x * math.pi
+    slope = (scaled * scaled.cos() - scaled.sin()) / (scaled * x)
+    return ct * conj(slope.masked_fill(x == 0, 0))
+
+
+sinc = pointwise("sinc", sinc_ref, rule="float", low=0.1, vjp=dict(x=sinc_vjp))
