@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flambeau.autograd import enable_grad, grad
+from flambeau.autograd.gradients import grad
+from flambeau.autograd.modes import enable_grad
 from flambeau.core.errors import ArgumentError, OpError, complaint
 from flambeau.tensor import Tensor, stack, zeros_like
 
@@ -151,7 +152,7 @@ def vhp(
 def hvp(
     func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """(func(inputs), H v) for a scalar function; `vhp` is cheaper and equal where H is symmetric."""
+    """(func(inputs), H v) for a scalar function; `vhp` is cheaper, and equal for symmetric H."""
     with enable_grad():
         is_tuple, inputs = _tuple(inputs, "hvp", "inputs")
         vs = _check_vector(v, inputs, is_tuple, "hvp")

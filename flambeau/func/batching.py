@@ -31,6 +31,10 @@ class BatchedTensor(Tensor):
     __slots__ = ("level", "value")
     _plain_results = True
 
+    def _aliased(self) -> BatchedTensor:
+        """The same slices without history."""
+        return batched(self.value.detach(), self.level)
+
     def __repr__(self, **options: Any) -> str:
         return f"BatchedTensor(depth={self.level.depth}, value={self.value!r})"
 
@@ -87,8 +91,11 @@ class Batching:
     def bind_inplace(self, primitive: Primitive, target: Tensor, args: tuple, params: dict) -> Any:
         if primitive.kind == "random":
             result = self.drawn(primitive, args, params)
-        elif is_batched(target, self):
+        elif is_batched(target, self) and any(is_batched(x, self) for x in args):
             result = self.bind(primitive, args, params)
+        elif is_batched(target, self):
+            primitive.inplace(target.value, *args, **params)
+            return target
         elif any(is_batched(x, self) for x in args):
             must = "a tensor that is not batched cannot be overwritten with batched values"
             hint = "Use the out-of-place form, or make the target from a batched tensor."

@@ -211,7 +211,7 @@ def _returned(recording: Recording, tree: Any) -> Any:
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
-    """(output, pull) with pull(v) = v^T J; pull returns one value for one primal, else a tuple.
+    """(output, pull) with pull(v) = v^T J, a tuple with one entry per primal.
 
     With has_aux, `func` returns (output, aux) and the result is (output, pull, aux).
     """
@@ -225,8 +225,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts = _matching("vjp", _single(cotangents), outs, out_structure)
         with enable_grad():
-            found = unflatten(recording.gradients(outs, cts, keep=retain_graph), structure)
-        return found[0] if len(primals) == 1 else found
+            return unflatten(recording.gradients(outs, cts, keep=retain_graph), structure)
 
     result = (_returned(recording, output), pull)
     return (*result, _returned(recording, aux)) if has_aux else result

@@ -36,7 +36,7 @@ def jacrev(
 
         output, pull, *aux = vjp(of_chosen, chosen, has_aux=has_aux)
         outs, structure = flatten(output)
-        rows = vmap(lambda basis: pull(unflatten(basis, structure)), chunk_size=chunk_size)(
+        rows = vmap(lambda basis: pull(unflatten(basis, structure))[0], chunk_size=chunk_size)(
             basis_like(outs)
         )
         found, inner = flatten(rows)

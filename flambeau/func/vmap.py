@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau.core.context import pushed
-from flambeau.core.errors import ArgumentError, ValueRangeError, complaint
+from flambeau.core.errors import ArgumentError, OpError, ValueRangeError, complaint
 from flambeau.func.batching import Batching, batched, is_batched
-from flambeau.func.tree import Structure, broadcast_prefix, flatten, unflatten
+from flambeau.func.tree import broadcast_prefix, flatten, unflatten
 from flambeau.ops.joining import cat
 from flambeau.tensor.tensor import Tensor
 
@@ -26,13 +26,13 @@ def vmap(
 ) -> Callable:
     """`func` over a dimension of its tensor arguments, as if looped and stacked.
 
-    in_dims: for each argument (or leaf of it) the dimension to map, None to pass it whole;
+    in_dims: for each positional argument (or leaf of it) the dimension to map, None for all of it;
     out_dims: where the results have it; randomness: "error", "same" or "different" draws for the
     slices; chunk_size: most slices at a time, to save memory.
     """
     if randomness not in ("error", "same", "different"):
         must = "randomness must be 'error', 'same' or 'different'"
-        raise ValueRangeError(complaint("vmap", must, {"randomness": randomness}))
+        raise OpError(complaint("vmap", must, {"randomness": randomness}))
     if chunk_size is not None and chunk_size < 1:
         must = "chunk_size must be None or above 0"
         raise ValueRangeError(complaint("vmap", must, {"chunk_size": chunk_size}))
@@ -64,10 +64,6 @@ class Inputs:
         if dims is None:
             must = "in_dims must match the structure of the arguments"
             raise ValueRangeError(complaint("vmap", must, {"in_dims": in_dims}))
-        kept, self.keywords = flatten(kwargs)
-        # Keyword arguments are mapped over their first dimension.
-        dims += [0 if isinstance(x, Tensor) else None for x in kept]
-        leaves += kept
         self.mapped = [dim is not None for dim in dims]
         self.values = [_in_front(x, dim) for x, dim in zip(leaves, dims, strict=True)]
         self.size = self._size()
@@ -81,11 +77,6 @@ class Inputs:
             must = "mapped dimensions must have one size"
             raise ValueRangeError(complaint("vmap", must, {"sizes": sorted(sizes)}))
         return sizes.pop()
-
-    def arguments(self, leaves: Sequence[Any]) -> tuple[tuple, dict]:
-        """Positional and keyword arguments from leaves."""
-        both = Structure(tuple, None, (self.structure, self.keywords))
-        return unflatten(list(leaves), both)
 
 
 def _in_front(x: Any, dim: Any) -> Any:
@@ -117,8 +108,7 @@ def run(
             batched(x, level) if mapped else x
             for x, mapped in zip(values, inputs.mapped, strict=True)
         ]
-        args, kwargs = inputs.arguments(leaves)
-        outs, structure = flatten(func(*args, **kwargs))
+        outs, structure = flatten(func(*unflatten(leaves, inputs.structure), **inputs.kwargs))
     dims = _out_dims(out_dims, outs, structure)
     return unflatten([_placed(x, level, d) for x, d in zip(outs, dims, strict=True)], structure)
 

@@ -22,7 +22,7 @@ def matmul(input, other):
     if x.ndim == 2 and y.ndim == 2:
         return products.matmul(x, y)
     if x.ndim == 1:
-        return squeezed(matmul(unsqueezed(x, 0), y), -2)
+        return squeezed(matmul(unsqueezed(x, 0), y), -2 if y.ndim > 1 else -1)
     if y.ndim == 1:
         return squeezed(matmul(x, unsqueezed(y, 1)), -1)
     if y.ndim == 2:

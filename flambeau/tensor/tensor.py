@@ -171,6 +171,8 @@ def make_view(base: Tensor, of: Spec, offset: int) -> Tensor:
 
 def alias(t: Tensor, cls: type = Tensor) -> Tensor:
     """Another tensor on the same storage and version, without history (`detach`)."""
+    if t._array is None and hasattr(t, "_aliased"):  # a stand-in, such as a slice under vmap
+        return t._aliased()
     new = make(t._array, t._spec, cls)
     new._storage = t._storage or storage_of(t)
     new._offset = t._offset
