@@ -52,11 +52,13 @@ from flambeau.tensor import (  # noqa: F401
     pickling,
     products,
     reducing,
+    representing,
     return_types,
     scalars,
     scanning,
     scattering,
     shaping,
+    special as _special,
 )
 from flambeau.random import (  # noqa: F401
     Generator,

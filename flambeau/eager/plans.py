@@ -104,7 +104,7 @@ def compute_dtype(compute: dtypes.dtype) -> np.dtype:
 def pointwise_plan(primitive, specs: list, params: dict, result: Spec) -> Callable:
     compute = pointwise_specs(primitive.name, primitive.info["rule"],
                               tuple(s for s in specs if s is not None))[1]
-    wide = compute_dtype(compute)
+    wide = compute.numpy if primitive.info.get("native") else compute_dtype(compute)
     direct = all(s is not None and not s.weak and s.numpy == wide for s in specs)
     writes = is_ufunc(primitive.ref) and not params and (
         result.numpy == wide or primitive.info["rule"] == "bool")

@@ -8,7 +8,7 @@ import numpy as np
 
 from flambeau.core.dtype import BOOL, COMPLEX, INTEGER
 from flambeau.ops.elementwise import pointwise
-from flambeau.ops.pointwise import conj
+from flambeau.ops.pointwise import conj, log_of_number
 
 # log(e^x + e^y) ------------------------------------------------------------------------------
 
@@ -54,28 +54,21 @@ def xlog1py_ref(x, y):
     return np.where((x == 0) & (y == y), 0, x * np.log1p(y)).astype(np.result_type(x, y))
 
 
-def is_zero(x):
-    """Where x is 0: a bool tensor, or a bool for a number."""
-    return x == 0
-
-
-def log_at(ct, x, log):
-    """ct log, and 0 where x is 0 and the logarithm is not NaN."""
-    zero = (log == log) & (x == 0)
-    return (ct * log.masked_fill(zero, 0))
+def log_at(ct, x, y):
+    """ct log y, and 0 where x is 0 and the logarithm is not NaN."""
+    if not hasattr(y, "dtype"):
+        log = log_of_number(y)
+        return ct * log if log != log else (ct * log).masked_fill(x == 0, 0)
+    log = y.log()
+    return ct * log.masked_fill((log == log) & (x == 0), 0)
 
 
 xlogy = pointwise("xlogy", xlogy_ref, rule="float", refuses=(COMPLEX,), low=0.2, vjp=dict(
-    x=lambda ct, x, y: log_at(ct, x, logarithm(y, ct)),
+    x=lambda ct, x, y: log_at(ct, x, y),
     y=lambda ct, x, y: ct * x / y))
 xlog1py = pointwise("xlog1py", xlog1py_ref, rule="float", refuses=(COMPLEX,), low=0.2, vjp=dict(
-    x=lambda ct, x, y: log_at(ct, x, logarithm(y + 1, ct)),
+    x=lambda ct, x, y: log_at(ct, x, y + 1),
     y=lambda ct, x, y: ct * x / (y + 1)))
-
-
-def logarithm(y, ct):
-    """log y as a tensor, whether y is one or a number."""
-    return (y if hasattr(y, "dtype") else ct.new_full((), y)).log()
 
 
 def entr_ref(x):

@@ -6,6 +6,9 @@ follow PyTorch's convention (the conjugate of the derivative).
 
 from __future__ import annotations
 
+import cmath
+import math
+
 import numpy as np
 
 from flambeau.core.dtype import BOOL, COMPLEX
@@ -178,9 +181,17 @@ def pow_base_vjp(ct, x, y):
 def pow_exponent_vjp(ct, x, y, out):
     """x^y log x, and 0 where x is 0 and the power is finite."""
     if not hasattr(x, "dtype"):
-        x = y.new_full((), x, dtype=out.dtype)
+        slope = ct * conj(out * log_of_number(x))
+        return slope.masked_fill((y.real if y.dtype.is_complex else y) >= 0, 0) if x == 0 else slope
     zero = (x == 0) & ((y.real if y.dtype.is_complex else y) >= 0)
     return (ct * conj(out * x.masked_fill(zero, 1).log())).masked_fill(zero, 0)
+
+
+def log_of_number(x):
+    """log x of a Python number; -inf at 0, NaN below."""
+    if isinstance(x, complex):
+        return cmath.log(x)
+    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
 def pow_samples(rng):

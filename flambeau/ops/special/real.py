@@ -19,7 +19,10 @@ def special(name: str, f: Callable, *, vjp=None, low: float = -2.0, high: float 
     def ref(*operands):
         kind = np.result_type(*(x for x in operands if isinstance(x, np.ndarray)))
         wide = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in operands))
-        return np.asarray(f(*wide)).astype(kind)
+        shape = wide[0].shape
+        if not shape:  # so that `f` may assign to elements
+            wide = [x.reshape(1) for x in wide]
+        return np.asarray(f(*wide)).astype(kind).reshape(shape)
 
     return pointwise(name, ref, vjp=vjp, rule="float", low=low, high=high, names=names,
                      refuses=(COMPLEX,), **info)
