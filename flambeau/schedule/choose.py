@@ -12,6 +12,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.ir.node import postorder
 from flambeau.loops.affine import affine
 from flambeau.loops.expr import Expr
+from flambeau.loops.nest import Buf
 from flambeau.schedule.cost import cycles, extent, trips
 from flambeau.schedule.domain import bound_of, folds, is_index, values_of
 from flambeau.schedule.flat import Flat
@@ -99,9 +100,9 @@ def access_cost(offset: Expr, along: Expr | None, width: int) -> float:
     return 0.5 / width if isinstance(moved, int) and moved == 0 else GATHER
 
 
-def element_bytes(roots: Iterable[Expr]) -> int:
+def element_bytes(roots: Iterable[Expr], buffers: Iterable[Buf] = ()) -> int:
     """The widest element that vectors of the kernel hold; positions do not count."""
-    widths = [1]
+    widths = [1, *[4 if b.dtype.is_narrow_float else b.dtype.itemsize for b in buffers]]
     for node in postorder(roots):
         if isinstance(node.dtype, tuple) or is_index(node):
             continue

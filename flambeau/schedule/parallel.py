@@ -57,7 +57,7 @@ def chunks(p: Pass, ordered: set[Expr]) -> Chunks | None:
             break
         taken.append(i)
         step = total / max(1, trips(taken))
-        if i is p.vector or step <= grain or i is p.iters[-1]:
+        if i in (p.vector, p.tile) or step <= grain or i is p.iters[-1]:
             break
         following = p.iters[p.iters.index(i) + 1]
         if extent(i) >= 64 or following in scanned or not isinstance(following.attr[1], int):
@@ -66,7 +66,7 @@ def chunks(p: Pass, ordered: set[Expr]) -> Chunks | None:
         return None
     step = total / max(1, trips(taken))
     block = max(1, ceil(grain / max(step, 1e-9)))
-    if taken[-1] is p.vector:
+    if taken[-1] in (p.vector, p.tile):
         block = ceil(block / p.lanes) * p.lanes
     return Chunks(tuple(taken), block, step)
 

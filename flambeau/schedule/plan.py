@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from flambeau.ir.node import postorder
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Buf, Nest
-from flambeau.schedule.choose import element_bytes, vector_loop
+from flambeau.schedule.choose import accesses, element_bytes, step, vector_loop
 from flambeau.schedule.cost import extent, repeat_cycles
 from flambeau.schedule.domain import (
     bound_of,
@@ -27,6 +27,7 @@ from flambeau.schedule.split import parted
 from flambeau.schedule.tree import Builder, Pass
 
 PROLOGUE_CYCLES = 1_000
+MOST_TILE = 16
 HEAVY_CYCLES = 12  # bodies above this have enough parallel work in one vector
 
 
@@ -60,7 +61,7 @@ def planned(nests: list[Nest], machine: Machine, first_name: int = 0) -> list[Pl
 
 
 def one_plan(flat: Flat, machine: Machine) -> Plan:
-    width = machine.vector_bytes // element_bytes(flat.roots())
+    width = machine.vector_bytes // element_bytes(flat.roots(), [p.buf for p in flat.puts])
     vector = vector_loop(flat, max(1, width))
     flat, vector = row_named(ordered(flat, vector), vector)
     passes, puts = Builder(vector).block(frozenset(), flat.iters, flat.puts)
@@ -102,11 +103,33 @@ def with_lanes(p: Pass, machine: Machine) -> Pass:
     if p.vector is None:
         return replace(p, body=body)
     roots = p.roots()
-    one = max(1, machine.vector_bytes // element_bytes(roots))
+    one = max(1, machine.vector_bytes // element_bytes(roots, [q.buf for q in p.all_puts()]))
     n = p.vector.attr[1]
     if isinstance(n, int) and n < one:
         one = 1 << (n - 1).bit_length()
+    tile, staged = transposed_loads(p)
+    if tile is not None and one >= 4:
+        side = min(one, MOST_TILE)
+        return replace(p, lanes=side, tail=side, tile=tile, staged=staged)
     return replace(p, body=body, lanes=one * unroll(p, roots, machine, one), tail=one)
+
+
+def transposed_loads(p: Pass) -> tuple[Expr | None, tuple[Expr, ...]]:
+    """The loop that most of the strided loads are contiguous along, and those loads."""
+    if p.folds or p.body or p.scans or p.iters[-1] is not p.vector:
+        return None, ()
+    best: tuple[Expr | None, tuple[Expr, ...]] = (None, ())
+    strided = [a for a in accesses(p.roots()) if a.kind == "at" and is_strided(a, p.vector)]
+    for u in p.iters[:-1]:
+        found = tuple(a for a in strided if step(a.args[0], u) == 1)
+        if len(found) > len(best[1]) and extent(u) >= 4 and extent(p.vector) >= 4:
+            best = u, found
+    return best
+
+
+def is_strided(load: Expr, vector: Expr) -> bool:
+    moved = step(load.args[0], vector)
+    return moved is not None and not (isinstance(moved, int) and moved in (0, 1))
 
 
 def unroll(p: Pass, roots: list[Expr], machine: Machine, one: int) -> int:

@@ -30,7 +30,8 @@ class Pass:
     """Loops `iters`, outermost first; innermost run `body`, then `puts`, then update `folds`.
 
     The loop `vector` moves by whole vectors: `lanes` elements while they fit, then `tail`.
-    `rows` are buffers that live for one run of this pass.
+    With `tile`, that loop goes in blocks of `lanes` too, and the loads in `staged`, contiguous along
+    `tile` and strided along `vector`, are transposed a block at a time.
     """
 
     iters: tuple[Expr, ...]
@@ -41,6 +42,8 @@ class Pass:
     vector: Expr | None = None
     lanes: int = 1
     tail: int = 1
+    tile: Expr | None = None
+    staged: tuple[Expr, ...] = ()
 
     def roots(self) -> list[Expr]:
         """Every expression evaluated inside."""
@@ -59,7 +62,7 @@ class Pass:
 def lines(p: Pass, depth: int) -> list[str]:
     """The tree for people and golden tests."""
     pad = "  " * depth
-    loops = ", ".join(f"{i.attr[0]}<{i.attr[1]}" + (f" by {p.lanes}" if i is p.vector else "")
+    loops = ", ".join(f"{i.attr[0]}<{i.attr[1]}" + (f" by {p.lanes}" if i in (p.vector, p.tile) else "")
                       for i in p.iters)
     out = [f"{pad}for {loops}:"]
     for b in p.body:

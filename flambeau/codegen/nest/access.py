@@ -52,6 +52,8 @@ class Accesses:
     vector: Expr | None
     lanes: int
     mask: Value | None
+    tiles: dict[Expr, Value]
+    tile_row: Operand
 
     if TYPE_CHECKING:
 
@@ -139,6 +141,31 @@ class Accesses:
                 total = f.binary("add", total, f.binary("mul", self.value(a), wide))
         return total
 
+    # transposed blocks
+
+    def stage(self, node: Expr, side: int, count: Operand) -> None:
+        """Read a square block along the rows of memory and keep it transposed."""
+        f, kind = self.f, memory_type(node.dtype)
+        access = Access(node.attr, node.args[0])
+        stride = self.stride(access)
+        assert stride is not None and self.vector is not None
+        start, last = self.pointer(access), f.sub(self.extent_of_vector(), self.index[self.vector])
+        mask = None if isinstance(count, int) else f.lane_mask(count, side)
+        rows = []
+        for lane in range(side):
+            at = lane if self.mask is None else f.minimum(lane, f.sub(last, 1))
+            place = f.gep(start, f.mul(at, stride), kind)
+            type = vector(side, kind)
+            rows.append(f.load(type, place) if mask is None else f.load_masked(type, place, mask))
+        tile = f.alloca(kind, side * side)
+        for k, column in enumerate(transposed(f, rows)):
+            f.store(column, f.gep(tile, k * side, kind))
+        self.tiles[node] = tile
+
+    def extent_of_vector(self) -> Operand:
+        n = self.vector.attr[1]
+        return n if isinstance(n, int) else self.value(n)
+
     # loads and stores
 
     def load(self, node: Expr) -> Value:
@@ -146,6 +173,9 @@ class Accesses:
         kind = memory_type(node.dtype)
         if node.attr.name.startswith(LANES):
             return to_register(self.f, self.f.load(vector(self.lanes, kind), self.lane_row(access)), node.dtype)
+        if node in self.tiles:
+            row = self.f.gep(self.tiles[node], self.f.mul(self.tile_row, self.lanes), kind)
+            return to_register(self.f, self.f.load(vector(self.lanes, kind), row), node.dtype)
         condition = self.value(node.args[0]) if node.kind == "at_where" else None
         stride = self.stride(access)
         if isinstance(stride, int) and stride == 0 and (condition is None or lanes_of(condition.type) == 1):
@@ -291,3 +321,19 @@ class Accesses:
             f.store(worst, f.gep(self.status, 1, "i64"))
             f.store(size, f.gep(self.status, 2, "i64"))
             f.store(constant(1, "i64"), self.status)
+
+
+def transposed(f: Function, rows: list[Value]) -> list[Value]:
+    """The columns of a square of vectors: blocks of 1, 2, 4 ... lanes change places."""
+    side = len(rows)
+    step = 1
+    while step < side:
+        new = list(rows)
+        for k in range(side):
+            if not k & step:
+                a, b = rows[k], rows[k + step]
+                low = [lane if not lane & step else side + lane - step for lane in range(side)]
+                high = [lane + step if not lane & step else side + lane for lane in range(side)]
+                new[k], new[k + step] = f.shuffle(a, b, low), f.shuffle(a, b, high)
+        rows, step = new, step * 2
+    return rows
