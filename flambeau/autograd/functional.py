@@ -13,7 +13,7 @@ from typing import Any
 from flambeau.autograd.gradients import grad
 from flambeau.autograd.modes import enable_grad
 from flambeau.core.errors import ArgumentError, OpError, complaint
-from flambeau.tensor import Tensor, stack, zeros_like
+from flambeau.tensor import Tensor, eye, stack, zeros_like
 
 Tensors = tuple[Tensor, ...]
 
@@ -195,9 +195,9 @@ def jacobian(
 
 def _basis(x: Tensor) -> list[Tensor]:
     """One tensor per element of `x`: one there, zero elsewhere."""
-    eye = x.detach().new_zeros((x.numel(), x.numel()))
-    eye.diagonal().fill_(1)
-    return list(eye.reshape(x.numel(), *x.shape).unbind(0)) if x.numel() else []
+    n = x.numel()
+    rows = eye(n, dtype=x.dtype, device=x.device).reshape((n, *x.shape))
+    return [rows[i] for i in range(n)]
 
 
 def _rows(out: Tensor, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:

@@ -27,9 +27,8 @@ def collate(batch: Any, *, collate_fn_map: Mapping | None = None) -> Any:
     if join is not None:
         return join(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        columns = {key: collate([s[key] for s in batch], collate_fn_map=collate_fn_map)
-                   for key in first}
-        return _like_mapping(first, columns)
+        return _like_mapping(first, {
+            key: collate([s[key] for s in batch], collate_fn_map=collate_fn_map) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(collate(column, collate_fn_map=collate_fn_map)
                              for column in zip(*batch, strict=True)))

@@ -181,7 +181,7 @@ class ChainDataset(IterableDataset):
             yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self._members())  # type: ignore[arg-type]
+        return sum(len(d) for d in self._members())  # type: ignore[arg-type, misc]
 
 
 class Subset(Dataset[T_co]):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from flambeau.data.seeds import drawn_seed
 from flambeau.data.worker import BATCH, END, ERROR, Job
@@ -28,7 +27,7 @@ class LoaderIterator:
         self.indices = iter(self.loader._index_sampler)
         self.yielded = 0
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Self:
         return self
 
     def __len__(self) -> int:

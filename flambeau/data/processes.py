@@ -22,6 +22,7 @@ from flambeau.core.errors import OpError, complaint
 from flambeau.data.failure import Failure
 from flambeau.data.transport import Receiver, Sender
 from flambeau.data.worker import ERROR, Job, Worker
+from flambeau.runtime import pool
 
 _GRACE = 2.0  # seconds that a worker may take to finish its sample when it is told to stop
 _ORPHAN_CHECK = 5.0  # seconds between two looks at whether the parent is still there
@@ -164,6 +165,7 @@ def serve(connection: links.Connection, job: Job, number: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    pool.set_num_threads(1)  # the workers themselves are the parallelism
     inbox: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, inbox), daemon=True).start()
     worker = Worker(job, number, "process")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau.core.spec import Spec, spec
+from flambeau.eager.executor import specs_of
 from flambeau.ops.choice import where
 from flambeau.ops.creation import arange
 from flambeau.ops.registry import Primitive
@@ -57,14 +58,12 @@ def split(value: Tensor, size: int) -> Tensor:
     return value.reshape((size, value.shape[0] // size, *value.shape[1:]))
 
 
-def slice_spec(value: Any, here: bool) -> Spec | None:
-    """The spec that a slice of an operand has."""
-    from flambeau.eager.executor import weak_spec
-
-    if not isinstance(value, Tensor):
-        return None if value is None else weak_spec(value)
-    s = value._spec
-    return spec(s.dtype, s.shape[1:], s.strides[1:], s.device) if here else s
+def specs(values: list, here: list[bool]) -> list[Spec | None]:
+    """The specs that slices of operands have."""
+    found = specs_of(tuple(values))
+    return [
+        spec(s.dtype, s.shape[1:], s.strides[1:], s.device) if h else s for s, h in zip(found, here)
+    ]
 
 
 # Pointwise -----------------------------------------------------------------------------------
@@ -73,22 +72,14 @@ def slice_spec(value: Any, here: bool) -> Spec | None:
 def pointwise(size: int, primitive: Primitive, values: list, here: list, params: dict) -> Any:
     """Operands lined up behind the batch. Slices without dimensions promote as such, or not."""
     ranks = [v.ndim - h for v, h in zip(values, here) if isinstance(v, Tensor)]
-    rank = max(ranks)
-    if min(ranks) == 0 and not _promotes_alike(primitive, values, here, params):
-        return NotImplemented
-    values = [padded(v, rank + 1) if h else v for v, h in zip(values, here)]
-    return primitive(*values, **params)
-
-
-def _promotes_alike(primitive: Primitive, values: list, here: list, params: dict) -> bool:
-    """Whether values give the dtype that slices give."""
-    of_values = [slice_spec(v, False) for v in values]
-    of_slices = [slice_spec(v, h) for v, h in zip(values, here)]
-    try:
-        result = primitive.meta(*of_values, **params)
-    except (RuntimeError, ValueError):
-        return True  # shapes that fit only behind the batch; dtypes are equal then or slices differ
-    return result.dtype is primitive.meta(*of_slices, **params).dtype
+    lined = [padded(v, max(ranks) + 1) if h else v for v, h in zip(values, here)]
+    if min(ranks) == 0 and len(values) > 1:
+        nowhere = [False] * len(values)
+        of_slices, of_values = specs(values, here), specs(lined, nowhere)
+        dtype = primitive.meta(*of_values, **params).dtype
+        if dtype is not primitive.meta(*of_slices, **params).dtype:
+            return NotImplemented
+    return primitive(*lined, **params)
 
 
 FAMILIES["pointwise"] = pointwise

@@ -163,7 +163,7 @@ def _names(pickled: bytes) -> list[tuple[str, str]]:
     memo: dict[int, str] = {}
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name == "GLOBAL":
-            module, _, name = argument.partition(" ")
+            module, _, name = str(argument).partition(" ")
             found[module, name] = None
         elif opcode.name == "STACK_GLOBAL" and len(strings) >= 2:
             found[strings[-2], strings[-1]] = None

@@ -25,7 +25,7 @@ _CHUNK = 1 << 24  # bytes read, checked and copied at a time
 
 
 class _Zip(zipfile.ZipFile):
-    """Does not try to complete itself when it is dropped: a half-written archive is worth nothing."""
+    """Does not try to complete itself when it is dropped: half an archive is worth nothing."""
 
     def __del__(self) -> None:
         pass
@@ -38,9 +38,10 @@ class ArchiveWriter:
         self.zip = _Zip(file, "w", zipfile.ZIP_STORED, allowZip64=True)
         self.name = name
 
-    def write(self, record: str, data: bytes | np.ndarray) -> None:
+    def write(self, record: str, data: Any) -> None:
+        """`data` is bytes, or an array of them."""
         info = zipfile.ZipInfo(f"{self.name}/{record}")
-        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        view: memoryview = memoryview(data).cast("B") if len(data) else memoryview(b"")
         info.file_size = view.nbytes
         info.extra = _padding(self._position(), len(info.filename.encode()), view.nbytes)
         with self.zip.open(info, "w") as stream:
@@ -147,6 +148,6 @@ class ArchiveReader:
 
 
 def _parts(target: np.ndarray) -> Iterator[memoryview]:
-    view = memoryview(target)
+    view = memoryview(target)  # type: ignore[arg-type]
     for start in range(0, len(view), _CHUNK):
         yield view[start : start + _CHUNK]

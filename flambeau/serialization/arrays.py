@@ -60,7 +60,7 @@ def set_array_state(target: np.ndarray, state: Any) -> None:
     count = _count(shape)
     _require(count * dtype.itemsize == len(data), "a NumPy array must have the bytes of its shape",
              shape=shape, dtype=dtype, bytes=len(data))
-    target.__setstate__((1, shape, dtype, bool(fortran), data))  # type: ignore[attr-defined]
+    target.__setstate__((1, shape, dtype, bool(fortran), data))  # type: ignore[arg-type]
 
 
 def array_from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:

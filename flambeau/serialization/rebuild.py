@@ -142,7 +142,7 @@ def _rebuild_from_type_v2(function: Any, kind: Any, arguments: Any, state: Any) 
 
 
 def _set_attributes(made: Tensor, state: Any) -> None:
-    slots = {}
+    slots: Any = None
     if isinstance(state, tuple) and len(state) == 2:
         state, slots = state
     for name, value in {**(state or {}), **(slots or {})}.items():

@@ -64,13 +64,16 @@ class StorageEntry:
         return ("storage", self.kind, self.key, self.location, count)
 
 
-class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined]
+_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+
+
+class CheckpointPickler(_PythonPickler):
     """Writes one object; `entries` are then the storages that belong to it.
 
     It is the Python pickler, as only that lets a class choose the names of globals.
     """
 
-    dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(_PythonPickler.dispatch)
 
     def __init__(self, file: Any, protocol: int):
         super().__init__(file, protocol)
@@ -99,7 +102,7 @@ class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined]
     def _reduced(self, value: Tensor) -> tuple:
         state = value.__dict__ or None
         if type(value) is Parameter:
-            data = (alias(value), value.requires_grad, OrderedDict())
+            data: tuple = (alias(value), value.requires_grad, OrderedDict())
             return (_PARAMETER_WITH_STATE, (*data, state)) if state else (_PARAMETER, data)
         rebuild, arguments = self._plain(value)
         if type(value) is Buffer or (type(value) is Tensor and not state):
@@ -111,7 +114,7 @@ class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined]
         if t.device.type == "meta":
             return _META_TENSOR, (t.dtype, size, stride, t.requires_grad)
         entry = self._entry(t)
-        data = (entry, t.storage_offset(), size, stride, t.requires_grad, OrderedDict())
+        data: tuple = (entry, t.storage_offset(), size, stride, t.requires_grad, OrderedDict())
         if entry.kind.dtype is t.dtype and entry.kind is not UNTYPED:
             return _TENSOR_V2, data
         return _TENSOR_V3, (*data, t.dtype)
@@ -119,7 +122,8 @@ class CheckpointPickler(pickle._Pickler):  # type: ignore[name-defined]
     def _entry(self, t: Tensor) -> StorageEntry:
         storage = storage_of(t)
         # Two storages may be aliases of one memory; empty ones have no memory to go by.
-        where = storage.flat.ctypes.data if storage.nbytes else ("empty", id(storage))
+        flat = storage.flat
+        where = flat.ctypes.data if flat is not None and flat.size else ("empty", id(storage))
         key = (str(t.device), where, storage.nbytes)
         if key not in self.entries:
             self.entries[key] = StorageEntry(storage, str(len(self.entries)), kind_of(t.dtype),

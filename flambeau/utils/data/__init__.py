@@ -1,0 +1,7 @@
+"""`torch.utils.data`: everything public of `flambeau.data`, the same objects."""
+
+from flambeau.data import *
+from flambeau.data import __all__ as __all__
+from flambeau.data.collate import collate, default_collate_fn_map
+from flambeau.data.worker import WorkerInfo
+from flambeau.utils.data import _utils, dataloader, dataset, distributed, sampler
