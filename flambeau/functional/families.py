@@ -8,5 +8,7 @@ from flambeau.functional import (  # noqa: F401
     linear,
     losses,
     normalisation,
+    padding,
     pooling,
+    regression,
 )

@@ -1,0 +1,43 @@
+"""Padding: constants around a tensor, and borders read from inside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flambeau.core.errors import OpError, complaint
+from flambeau.core.spec import Spec, spec
+from flambeau.ops.registry import primitive
+
+
+def padded_shape(shape, widths) -> list[int]:
+    """widths: (before, after) per dimension; negative ones cut."""
+    sizes = [n + a + b for n, (a, b) in zip(shape, widths)]
+    if any(n < 0 for n in sizes):
+        raise OpError(complaint("pad", "the padded sizes must not be negative", dict(
+            shape=list(shape), padding=widths)))
+    return sizes
+
+
+def pad_meta(x: Spec, *, widths, value) -> Spec:
+    return spec(x.dtype, padded_shape(x.shape, widths), None, x.device)
+
+
+def pad_ref(x, *, widths, value):
+    out = np.full(padded_shape(x.shape, widths), value, x.dtype)
+    out[tuple(slice(max(a, 0), max(n - max(b, 0), max(a, 0)))
+              for n, (a, b) in zip(out.shape, widths))] = x[tuple(
+                  slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths))]
+    return out
+
+
+def pad_vjp(ct, widths):
+    return pad(ct, widths=tuple((-a, -b) for a, b in widths), value=0)
+
+
+def pad_samples(rng):
+    for shape, widths in [((3,), ((1, 2),)), ((2, 3), ((0, 0), (2, -1))), ((2, 2), ((-1, 1), (0, 0)))]:
+        yield (rng.normal(size=shape),), dict(widths=widths, value=0.5)
+
+
+pad = primitive("pad", meta=pad_meta, ref=pad_ref, vjp=dict(x=pad_vjp), samples=pad_samples,
+                exact=True)
