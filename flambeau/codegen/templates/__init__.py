@@ -11,10 +11,13 @@ import functools
 from collections.abc import Callable
 
 from flambeau.codegen import target
-from flambeau.codegen.templates.entry import build
+from flambeau.codegen.templates import conv
+from flambeau.codegen.templates.conv_spec import ConvSpec
+from flambeau.codegen.templates.entry import Kernel, build
 from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
+from flambeau.codegen.text import Module
 from flambeau.runtime import pool
 
 Program = Callable[..., None]
@@ -54,3 +57,32 @@ def gemm(
 @functools.lru_cache(maxsize=4096)
 def _gemm(spec: GemmSpec, chosen: target.Target, threads: int) -> Program:
     return build(chosen, "gemm", lambda module: emit_gemm(module, "gemm", spec, chosen))
+
+
+def conv_forward(spec: ConvSpec, epilogue: Epilogue | str | None = None) -> Program:
+    """y = conv(x, w) as ``program(x, w, y, *epilogue pointers)``."""
+    return _conv("forward", spec, named(epilogue), target.host(), pool.get_num_threads())
+
+
+def conv_input_grad(spec: ConvSpec) -> Program:
+    """dx as ``program(dy, w, dx)``."""
+    return _conv("input_grad", spec, None, target.host(), pool.get_num_threads())
+
+
+def conv_weight_grad(spec: ConvSpec) -> Program:
+    """dw as ``program(x, dy, dw)``."""
+    return _conv("weight_grad", spec, None, target.host(), pool.get_num_threads())
+
+
+@functools.lru_cache(maxsize=1024)
+def _conv(
+    kind: str, spec: ConvSpec, epilogue: Epilogue | None, chosen: target.Target, threads: int
+) -> Program:
+    def emit(module: Module) -> Kernel:
+        if kind == "forward":
+            return conv.emit_forward(module, "conv", spec, chosen, epilogue)
+        if kind == "input_grad":
+            return conv.emit_input_gradient(module, "conv", spec, chosen)
+        return conv.emit_weight_gradient(module, "conv", spec, chosen)
+
+    return build(chosen, f"conv_{kind}", emit)

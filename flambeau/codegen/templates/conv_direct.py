@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates.conv_spec import ConvSpec, picture_strides
+from flambeau.codegen.templates.conv_stage import Stage
 from flambeau.codegen.templates.conv_walk import Phase, Walk, forward_walk, gradient_walk
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.epilogue import Epilogue, Place
@@ -235,62 +236,15 @@ class DirectConv:
             branch.otherwise()
             yield self.last_block
 
-    # staging
-
-    def stage(
-        self, f: Function, image: Value, staged: Value, first: Operand, rows: Operand
-    ) -> None:
-        """Copy the source rows of positions `first`.. into `staged`, with zeros outside."""
-        walk, channels = self.problem.columns, self.problem.source_channels
-        left = max(0, -walk.low)
-        valid = max(0, min(self.stage_width, walk.source - walk.low) - left)
-        right = self.stage_width - left - valid
-        begin = f.add(f.mul(first, self.problem.rows.in_step), self.problem.rows.low)
-        with f.loop(0, rows) as loop:
-            target = f.gep(staged, f.mul(loop.index, self.stage_width * channels), self.element)
-            row = f.add(begin, loop.index)
-            inside = f.compare("ult", row, self.problem.rows.source)
-            with f.either(inside) as branch:
-                if valid:
-                    self._stage_row(f, image, row, target, left, left + walk.low, valid)
-                self._zero(f, target, 0, left * channels)
-                self._zero(f, target, (left + valid) * channels, right * channels)
-                branch.otherwise()
-                self._zero(f, target, 0, self.stage_width * channels)
-
-    def _zero(self, f: Function, target: Value, start: int, count: int) -> None:
-        if count:
-            f.clear(f.gep(target, start, self.element), count * self.size)
-
-    def _stage_row(
-        self, f: Function, image: Value, row: Value, target: Value, at: int, column: int, count: int
-    ) -> None:
-        """Copy `count` pixels from `column` on to staged pixel `at`."""
-        problem, channels = self.problem, self.problem.source_channels
-        width = problem.columns.source
-        target = f.gep(target, at * channels, self.element)
-        if problem.source_layout == "NHWC":
-            pitch = channels * problem.groups
-            source = f.gep(image, f.mul(f.add(f.mul(row, width), column), pitch), self.element)
-            if problem.groups == 1:
-                f.copy(target, source, count * channels * self.size)
-                return
-            with f.loop(0, count) as loop:
-                f.copy(
-                    f.gep(target, f.mul(loop.index, channels), self.element),
-                    f.gep(source, f.mul(loop.index, pitch), self.element),
-                    channels * self.size,
-                )
-            return
-        source = f.gep(image, f.add(f.mul(row, width), column), self.element)
-        if channels == 1:
-            f.copy(target, source, count * self.size)
-            return
-        name = f"{self.name}_stage"
-        if name not in self.module:
-            plane = width * problem.rows.source
-            emit_transpose(self.module, name, count, plane, channels, self.type)
-        f.call(name, "void", source, target, channels)
+    def stage(self) -> Stage:
+        """How the source rows of a band are staged."""
+        rows, columns = self.problem.rows, self.problem.columns
+        channels = self.problem.source_channels
+        return Stage(
+            self.module, f"{self.name}_stage", self.type, self.problem.source_layout, rows.source,
+            columns.source, channels * self.problem.groups, columns.low, self.stage_width,
+            channels, channels,
+        )  # fmt: skip
 
     # register tiles
 
@@ -406,7 +360,9 @@ class DirectConv:
         first = f.mul(band, self.band)
         count = f.minimum(f.sub(problem.rows.positions, first), self.band)
         rows = f.add(f.mul(f.sub(count, 1), problem.rows.in_step), problem.rows.reach)
-        self.stage(f, self._source_image(f, slots, image, group), staged, first, rows)
+        source = self._source_image(f, slots, image, group)
+        begin = f.add(f.mul(first, problem.rows.in_step), problem.rows.low)
+        self.stage().emit(f, source, staged, begin, rows)
         low = f.udiv(f.mul(split, self.blocks), self.splits)
         high = f.udiv(f.mul(f.add(split, 1), self.blocks), self.splits)
         with f.loop(low, high) as blocks:

@@ -28,7 +28,7 @@ def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kern
         return Kernel(name, 3 + (spec.epilogue.pointers if spec.epilogue else 0), 4)
     if is_better_swapped(spec):
         inner = _emit(module, f"{name}_swapped", normalised(swapped(spec)), target)
-        return _with_swapped_operands(module, name, inner)
+        return with_swapped_operands(module, name, inner)
     return _emit(module, name, spec, target)
 
 
@@ -40,7 +40,8 @@ def _emit(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
     return Generator(module, name, spec, target, plan(spec, target, threads)).emit()
 
 
-def _with_swapped_operands(module: Module, name: str, inner: Kernel) -> Kernel:
+def with_swapped_operands(module: Module, name: str, inner: Kernel) -> Kernel:
+    """A kernel whose first two pointers change places."""
     f = module.function(name, [("ptr", "slots")])
     (slots,) = f.arguments
     a, b = slot(f, slots, 0), slot(f, slots, 1)

@@ -1,0 +1,95 @@
+"""Which algorithm makes a convolution or one of its gradients."""
+
+from __future__ import annotations
+
+from flambeau.codegen.target import Target
+from flambeau.codegen.templates.conv_direct import DirectConv, forward_problem, gradient_problem
+from flambeau.codegen.templates.conv_spec import ConvSpec
+from flambeau.codegen.templates.conv_weight import WeightGradient
+from flambeau.codegen.templates.entry import Kernel, slot
+from flambeau.codegen.templates.epilogue import Epilogue
+from flambeau.codegen.templates.gemm_kernel import emit_gemm, with_swapped_operands
+from flambeau.codegen.templates.gemm_plan import ELEMENTS, GemmSpec
+from flambeau.codegen.text import Module, size_of
+
+
+def emit_forward(
+    module: Module, name: str, spec: ConvSpec, target: Target, epilogue: Epilogue | None = None
+) -> Kernel:
+    """Add ``y = conv(x, w)``; its pointers: x, w, y, then the epilogue's.
+
+    The epilogue's columns are channels and its rows are pixels (image, row, column) of y.
+    """
+    if not spec.x_count or not spec.y_count or not spec.w_count:
+        pointers = 3 + (epilogue.pointers if epilogue else 0)
+        return _emit_zeros(module, name, spec, spec.y_count, pointers)
+    if _is_product(spec) and not (epilogue and spec.y_layout == "NCHW"):
+        return _emit_product(module, name, spec, target, epilogue)
+    return DirectConv(module, name, forward_problem(spec, epilogue), target).emit()
+
+
+def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
+    """Add dx; its pointers: dy, w, dx."""
+    if not spec.x_count or not spec.y_count or not spec.w_count:
+        return _emit_zeros(module, name, spec, spec.x_count, 3)
+    if _is_product(spec):
+        return _emit_product_gradient(module, name, spec, target)
+    return DirectConv(module, name, gradient_problem(spec), target).emit()
+
+
+def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
+    """Add dw; its pointers: x, dy, dw."""
+    if not spec.x_count or not spec.y_count or not spec.w_count:
+        return _emit_zeros(module, name, spec, spec.w_count, 3)
+    if _is_product(spec) and spec.x_layout == "NHWC" and spec.w_layout != "HWIO":
+        pixels = spec.n * spec.h * spec.w
+        product = GemmSpec(spec.k, spec.c, pixels, spec.dtype, trans_a=True)
+        inner = emit_gemm(module, f"{name}_product", product, target)
+        return with_swapped_operands(module, name, inner)
+    return WeightGradient(module, name, spec, target).emit()
+
+
+def _is_product(spec: ConvSpec) -> bool:
+    """Whether it is a plain matrix product of pixels and channels."""
+    plain = spec.r == spec.s == 1 and spec.stride == (1, 1) and spec.padding == (0, 0)
+    return plain and spec.groups == 1 and spec.x_layout == spec.y_layout
+
+
+def _emit_product(
+    module: Module, name: str, spec: ConvSpec, target: Target, epilogue: Epilogue | None
+) -> Kernel:
+    """A 1 x 1 convolution: pixels times channels, or channels times pixels of each image."""
+    pixels, in_rows = spec.h * spec.w, spec.w_layout != "HWIO"
+    if spec.x_layout == "NHWC":
+        product = GemmSpec(
+            spec.n * pixels, spec.k, spec.c, spec.dtype, trans_b=in_rows, epilogue=epilogue
+        )
+        return emit_gemm(module, name, product, target)
+    product = GemmSpec(
+        spec.k, pixels, spec.c, spec.dtype, trans_a=not in_rows, batch=(spec.n,), batch_a=(0,),
+        batch_b=(spec.c * pixels,), batch_c=(spec.k * pixels,),
+    )  # fmt: skip
+    inner = emit_gemm(module, f"{name}_product", product, target)
+    return with_swapped_operands(module, name, inner)
+
+
+def _emit_product_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
+    pixels, in_rows = spec.h * spec.w, spec.w_layout != "HWIO"
+    if spec.x_layout == "NHWC":
+        product = GemmSpec(spec.n * pixels, spec.c, spec.k, spec.dtype, trans_b=not in_rows)
+        return emit_gemm(module, name, product, target)
+    product = GemmSpec(
+        spec.c, pixels, spec.k, spec.dtype, trans_a=in_rows, batch=(spec.n,), batch_a=(0,),
+        batch_b=(spec.k * pixels,), batch_c=(spec.c * pixels,),
+    )  # fmt: skip
+    inner = emit_gemm(module, f"{name}_product", product, target)
+    return with_swapped_operands(module, name, inner)
+
+
+def _emit_zeros(module: Module, name: str, spec: ConvSpec, count: int, pointers: int) -> Kernel:
+    """A result that sums over nothing."""
+    f = module.function(name, [("ptr", "slots")])
+    if count:
+        f.clear(slot(f, f.arguments[0], 2), count * size_of(ELEMENTS[spec.dtype]))
+    f.ret()
+    return Kernel(name, pointers, pointers + 1)
