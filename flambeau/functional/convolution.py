@@ -91,3 +91,56 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """(N, C, D, H, W) with weight (K, C / groups, kd, kh, kw)."""
     return convolution_nd("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+# Transposed ----------------------------------------------------------------------------------
+
+
+def transposed_nd(op: str, rank: int, input, weight, bias, stride, padding, output_padding, groups,
+                  dilation):
+    """weight (C, K / groups, *kernel): the adjoint of the convolution from K to C channels."""
+    x, added = batched(op, input, rank)
+    how = settings(op, rank, stride, padding, dilation, groups)
+    extra = per_dim(op, "output_padding", output_padding, rank)
+    if weight.ndim != rank + 2 or x.shape[1] != weight.shape[0]:
+        raise ShapeError(complaint(
+            op, f"given transposed=1, weight of size {list(weight.shape)}, expected input "
+            f"{list(x.shape)} to have {weight.shape[0]} channels"))
+    if any(e >= max(s, d) for e, s, d in zip(extra, how["stride"], how["dilation"])):
+        raise OpError(complaint(op, "output padding must be smaller than either stride or dilation",
+                                dict(output_padding=output_padding)))
+    sizes = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in zip(
+        x.shape[2:], how["stride"], how["padding"], how["dilation"], weight.shape[2:], extra))
+    if any(n < 1 for n in sizes):
+        raise OpError(complaint(op, "output size is too small", dict(output=list(sizes))))
+    shape = (x.shape[0], weight.shape[1] * how["groups"], *sizes)
+    y = convolution.conv_input(x, weight, shape=shape, **how)
+    if bias is not None:
+        if tuple(bias.shape) != (shape[1],):
+            raise ShapeError(complaint(op, f"expected bias to have {shape[1]} elements",
+                                       dict(bias=list(bias.shape))))
+        y = y + bias.reshape((-1, *(1 for _ in sizes)))
+    return y.squeeze(0) if added else y
+
+
+def transposed_function(rank: int) -> None:
+    name = f"conv_transpose{rank}d"
+
+    def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1,
+                       dilation=1):
+        return transposed_nd(name, rank, input, weight, bias, stride, padding, output_padding,
+                             groups, dilation)
+
+    conv_transpose.__doc__ = f"The adjoint of conv{rank}d with respect to its input."
+    functional(conv_transpose, name=name, toplevel=True)
+
+
+for _rank in (1, 2, 3):
+    transposed_function(_rank)
+
+
+@functional(toplevel=True)
+def conv_tbc(input, weight, bias, pad=0):
+    """One-dimensional convolution of (time, batch, channel) with weight (kernel, in, out)."""
+    y = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return y.permute(2, 0, 1)

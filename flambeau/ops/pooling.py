@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import ShapeError, complaint
+from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
 from flambeau.ops.convolution import layout_like
 from flambeau.ops.registry import primitive
@@ -138,7 +138,7 @@ def scatter_ref(src, place, *, sizes):
     values, at = flat_rows(src, rank), flat_rows(place, rank)
     total = math.prod(sizes)
     if at.size and (at.min() < 0 or at.max() >= total):
-        raise IndexError(f"max_unpool: indices must be in [0, {total}).")
+        raise OpError(complaint("max_pool", f"positions must be in [0, {total})"))
     at = at + np.arange(len(at))[:, None] * total
     out = np.bincount(at.reshape(-1), values.reshape(-1), minlength=len(values) * total) \
         if values.dtype.kind == "f" else _add_at(at, values, len(values) * total)
@@ -259,3 +259,100 @@ def sum_unpool_samples(rng):
 
 sum_unpool = primitive("sum_unpool", meta=sum_unpool_meta, ref=sum_unpool_ref,
                        vjp=dict(g=sum_unpool_vjp), samples=sum_unpool_samples)
+
+
+# max over given windows -----------------------------------------------------------------------
+
+
+def argmax_in(x: np.ndarray, bounds: list[list[tuple[int, int]]]) -> np.ndarray:
+    """Flat position of the maximum in every box; `bounds[d][i]` is part i of dimension d."""
+    rank = len(bounds)
+    spatial = x.shape[x.ndim - rank:]
+    out = np.empty((*x.shape[:x.ndim - rank], *map(len, bounds)), np.int64)
+    flat = np.arange(math.prod(spatial)).reshape(spatial)
+    for at in itertools.product(*map(range, out.shape[x.ndim - rank:])):
+        box = tuple(slice(*bounds[d][i]) for d, i in enumerate(at))
+        inside = x[(..., *box)]
+        best = inside.reshape(*x.shape[:x.ndim - rank], -1).argmax(-1)
+        out[(..., *at)] = flat[box].reshape(-1)[best]
+    return out
+
+
+def part_meta(x: Spec, *, sizes) -> Spec:
+    return spec(dtypes.int64, (*x.shape[:x.ndim - len(sizes)], *sizes), None, x.device)
+
+
+def part_ref(x, *, sizes):
+    """Part i of n elements in s parts covers floor(i n / s) .. ceil((i + 1) n / s)."""
+    bounds = [[(i * n // s, -(-(i + 1) * n // s)) for i in range(s)]
+              for n, s in zip(x.shape[x.ndim - len(sizes):], sizes)]
+    return argmax_in(x, bounds)
+
+
+def part_samples(rng):
+    yield (rng.normal(size=(2, 5)),), dict(sizes=(3,))
+    yield (rng.normal(size=(1, 4, 5)),), dict(sizes=(2, 3))
+
+
+part_argmax = primitive("part_argmax", meta=part_meta, ref=part_ref, samples=part_samples)
+
+
+def fractional_meta(x: Spec, u: Spec, *, kernel, sizes) -> Spec:
+    for n, k, size in zip(x.shape[2:], kernel, sizes):
+        if size + k - 1 > n:
+            raise ShapeError(complaint("fractional_max_pool", "the pool is too large for the input",
+                                       dict(input=list(x.shape), kernel=kernel, output=sizes)))
+    return spec(dtypes.int64, (*x.shape[:2], *sizes), None, x.device)
+
+
+def fractional_starts(u: float, n: int, k: int, size: int) -> list[tuple[int, int]]:
+    """Window starts floor((i + u) alpha) - floor(u alpha); the last one ends with the input."""
+    if size == 1:
+        return [(n - k, n)]
+    alpha = (n - k) / (size - 1)
+    starts = [int((i + u) * alpha) - int(u * alpha) for i in range(size - 1)] + [n - k]
+    return [(s, s + k) for s in starts]
+
+
+def fractional_ref(x, u, *, kernel, sizes):
+    rank = len(kernel)
+    out = np.empty((*x.shape[:2], *sizes), np.int64)
+    for n, c in np.ndindex(*x.shape[:2]):
+        # the last spatial dimension takes the first sample
+        bounds = [fractional_starts(float(u[n, c, rank - 1 - d]), x.shape[2 + d], kernel[d],
+                                    sizes[d]) for d in range(rank)]
+        out[n, c] = argmax_in(x[n, c], bounds)
+    return out
+
+
+def fractional_samples(rng):
+    yield ((rng.normal(size=(1, 2, 6, 7)), rng.uniform(0, 1, (1, 2, 2))),
+           dict(kernel=(2, 3), sizes=(3, 2)))
+
+
+fractional_argmax = primitive("fractional_argmax", meta=fractional_meta, ref=fractional_ref,
+                              samples=fractional_samples)
+
+
+# placing --------------------------------------------------------------------------------------
+
+
+def place_ref(src, place, *, sizes):
+    """As pool_scatter, but of several values for one position the last stays."""
+    rank = len(sizes)
+    values, at = flat_rows(src, rank), flat_rows(place, rank)
+    total = math.prod(sizes)
+    if at.size and (at.min() < 0 or at.max() >= total):
+        raise OpError(complaint("max_unpool", f"found an invalid max index: indices must be in "
+                                f"[0, {total})", dict(min=at.min(), max=at.max())))
+    out = np.zeros((len(values), total), src.dtype)
+    np.put_along_axis(out, at, values, 1)
+    return out.reshape(*src.shape[:src.ndim - rank], *sizes)
+
+
+pool_place = primitive("pool_place", meta=scatter_meta, ref=place_ref, exact=True,
+                       vjp=dict(src=lambda ct, place, sizes: pool_gather(
+                           ct, place, rank=len(sizes))),
+                       samples=lambda rng: [s for s in scatter_samples(rng)
+                                            if len(set(s[0][1].reshape(-1).tolist())) ==
+                                            s[0][1].size])
