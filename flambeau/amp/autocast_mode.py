@@ -15,6 +15,7 @@ from flambeau.amp.settings import (
 )
 from flambeau.core.dtype import bfloat16, dtype, float16
 from flambeau.core.errors import complaint
+from flambeau.tensor.overrides import modes
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -60,7 +61,8 @@ class autocast:
 
     def __enter__(self) -> "autocast":
         kind = self.device
-        mode = CastingMode() if self._enabled and not any(settings.enabled.values()) else None
+        entered = any(isinstance(mode, CastingMode) for mode in modes.stack)
+        mode = CastingMode() if self._enabled and not entered else None
         self._before.append(
             (settings.enabled[kind], settings.dtypes[kind], settings.cache_enabled, mode)
         )

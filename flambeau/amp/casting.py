@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from flambeau.amp.policies import LOWER, WIDEST, policy
+from flambeau.amp.policies import FLOAT32, LOWER, WIDEST, policy
 from flambeau.amp.settings import settings
 from flambeau.autograd import is_grad_enabled
 from flambeau.core.dtype import dtype, float32, float64
@@ -17,6 +17,8 @@ from flambeau.tensor.tensor import Tensor
 
 class CastingMode(TorchFunctionMode):
     """Casts for the device types that are enabled; every other call goes on as it is."""
+
+    names = LOWER | FLOAT32 | WIDEST | {"pad"}
 
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -35,8 +37,10 @@ class CastingMode(TorchFunctionMode):
 def _castable(x: Tensor) -> bool:
     """Floating, not float64, and on a device type that is enabled."""
     return (
-        x.is_floating_point() and x.dtype is not float64 and settings.enabled.get(x.device.type)
-    ) or False
+        x.is_floating_point()
+        and x.dtype is not float64
+        and settings.enabled.get(x.device.type, False)
+    )
 
 
 def _target(names: frozenset, castable: list[Tensor]) -> dtype:

@@ -1,6 +1,7 @@
 """`__torch_function__`: subclasses and modes that want to see public functions.
 
-`active` is false until the first such subclass or mode exists, so plain programs pay one look.
+`active` is false while no such subclass exists and no mode is entered, so plain programs pay one
+look.
 """
 
 from __future__ import annotations
@@ -12,8 +13,24 @@ from flambeau.core.errors import ArgumentError, complaint
 from flambeau.tensor.tensor import Tensor
 
 
-class _State:
-    active = False  # a subclass that overrides exists, or a mode has been entered
+class _Switch:
+    """Whether anybody overrides: subclasses count for ever, modes while they are entered."""
+
+    active = False
+    subclassed = False
+
+    def __init__(self) -> None:
+        self._users, self._lock = 0, threading.Lock()
+
+    def on(self) -> None:
+        with self._lock:
+            self._users += 1
+            self.active = True
+
+    def off(self) -> None:
+        with self._lock:
+            self._users -= 1
+            self.active = self._users > 0
 
 
 class _Modes(threading.local):
@@ -21,7 +38,7 @@ class _Modes(threading.local):
     disabled: bool = False
 
 
-switch = _State()
+switch = _Switch()
 modes = _Modes()
 
 
@@ -43,15 +60,21 @@ def interested(values) -> list:
 
 def handle(function: Callable, args: tuple, kwargs: dict):
     """The overridden result, or NotImplemented when nobody overrides."""
-    types = tuple({type(v): None for v in interested((*args, *kwargs.values()))})
-    if modes.stack:
-        before, mode = modes.stack, modes.stack[-1]
-        modes.stack = before[:-1]
-        try:
-            return mode.__torch_function__(function, types, args, kwargs)
-        finally:
-            modes.stack = before
-    if modes.disabled or not types:
+    before = modes.stack
+    if before:
+        names = before[-1].names
+        wanted = names is None or function.__name__ in names
+        if wanted or len(before) > 1:
+            modes.stack = before[:-1]
+            try:
+                return _through_mode(before[-1], function, args, kwargs) if wanted else handle(
+                    function, args, kwargs)
+            finally:
+                modes.stack = before
+    if modes.disabled or not switch.subclassed:
+        return NotImplemented
+    types = _types(args, kwargs)
+    if not types:
         return NotImplemented
     for v in interested((*args, *kwargs.values())):
         result = type(v).__torch_function__(function, types, args, kwargs)
@@ -60,6 +83,15 @@ def handle(function: Callable, args: tuple, kwargs: dict):
     raise ArgumentError(complaint(
         function.__name__, "no implementation was found for the types that override it",
         dict(types=[t.__name__ for t in types])))
+
+
+def _types(args: tuple, kwargs: dict) -> tuple:
+    return tuple({type(v): None for v in interested((*args, *kwargs.values()))})
+
+
+def _through_mode(mode, function: Callable, args: tuple, kwargs: dict):
+    types = _types(args, kwargs) if switch.subclassed else ()
+    return mode.__torch_function__(function, types, args, kwargs)
 
 
 class DisableTorchFunctionSubclass:
@@ -94,15 +126,21 @@ def converted(result, cls):
 
 
 class TorchFunctionMode:
-    """A context manager whose `__torch_function__` sees every public call made inside."""
+    """A context manager whose `__torch_function__` sees every public call made inside.
+
+    `names`: the functions that it cares about; None, the default, for all.
+    """
+
+    names: frozenset[str] | None = None
 
     def __enter__(self):
-        switch.active = True
+        switch.on()
         modes.stack = (*modes.stack, self)
         return self
 
     def __exit__(self, *exc) -> None:
         modes.stack = modes.stack[:-1]
+        switch.off()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
@@ -111,7 +149,8 @@ class TorchFunctionMode:
 def _init_subclass(cls, **kwargs) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
     if not getattr(cls, "_plain_results", False):
-        switch.active = True
+        switch.subclassed = True
+        switch.on()
 
 
 Tensor.__init_subclass__ = classmethod(_init_subclass)
