@@ -88,7 +88,7 @@ class Attempt:
         self.tensors = Tensors(gradients)
         self.session = Session(self.tensors)
         self.session.dynamic = set(options.dynamic)
-        self.session.scalars = Scalars(self.session)
+        self.session.scalars = self.tensors.recorder.scalars = Scalars(self.session)
         self.run = Interpreter(self.session, stop)
         self.session.note(frozen.function, Source(None, "function"))
         self.frame = self._frame()
@@ -145,7 +145,7 @@ class Attempt:
         """Write the program."""
         reads = Wanted()
         outputs = Outputs(self.tensors, self.session)
-        builder = Builder(self.session, reads, outputs.expression)
+        builder = Builder(self.session, reads, outputs.expression, outputs.number)
         outputs.builder = builder
         for name, value in self.changes.items():
             key = (context.state, name, value)

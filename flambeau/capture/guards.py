@@ -57,7 +57,7 @@ DESCRIBE: dict[str, Callable[[Any], str]] = {
     "test": lambda e: e.description,
     "apart": lambda e: "share memory in the same way",
     "tensor": lambda e: f"is {e[0].__name__} {e[1]!r}" + (" requiring grad" if e[2] else ""),
-    "symbolic": lambda e: f"{e[0]!r} is {e[1]}",
+    "symbolic": lambda e: f"a condition on numbers is {e[1]}",
 }
 
 
@@ -176,7 +176,7 @@ def condition(guard: Guard, writer: Writer) -> str:
         names = ["(" + "".join(writer.path(s) + ", " for s in g) + ")" for g in expected]
         return f"{writer.constant(memory_is_apart)}(({', '.join(names)},))"
     if kind == "symbolic":
-        return f"({expected[0].text(writer)}) is {expected[1]}"
+        return f"{expected[0].text(writer)} is {expected[1]}"
     if kind == "test" and guard.source is None:
         return f"{writer.constant(expected.call)}()"
     assert guard.source is not None

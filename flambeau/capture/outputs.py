@@ -106,6 +106,8 @@ class Outputs:
     def graph(self) -> Graph:
         """What was recorded, with everything removed that cannot be seen."""
         graph = self.tensors.recorder.graph(self.values)
+        numbers = [value for _, value in self.session.scalars.inputs.values()]
+        graph = graph.replaced(inputs=(*graph.inputs, *numbers))
         if self.live:
             return without_dead_code(graph)
         return without_dead_code(without_final_copies(without_aliases(graph)))
@@ -114,13 +116,25 @@ class Outputs:
         return [known.source for known in self.tensors.inputs.values()]
 
     def scalar_inputs(self, whole: Writer) -> list[str]:
-        return []
+        """Texts of the numbers that the graph takes."""
+        return [term.text(whole) for term, _ in self.session.scalars.inputs.values()]
+
+    def number(self, symbol: Any) -> str:
+        """The text of a symbolic number; one that the graph computes is one of its outputs."""
+        if symbol.term.depends_on_graph:
+            name = self.by_fake.get(id(symbol.term))
+            if name is None:
+                name = self.by_fake[id(symbol.term)] = f"t{len(self.by_fake)}"
+                self.values.append(self.session.scalars.value_of(symbol))
+            return name
+        return symbol.term.text(self.builder.reads)
 
     def names(self) -> list[str]:
         return list(self.by_fake.values())
 
     def examples(self) -> list[Any]:
-        return [known.real for known in self.tensors.inputs.values()]
+        tensors = [known.real for known in self.tensors.inputs.values()]
+        return tensors + [term.hint for term, _ in self.session.scalars.inputs.values()]
 
     def execution(self, graph: Graph, runner: Callable) -> Callable:
         """inputs -> outputs. A program whose results have a history runs through autograd."""

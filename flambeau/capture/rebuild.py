@@ -44,11 +44,11 @@ PENDING = "<being built>"
 class Builder:
     """Writes expressions for values. `reads` is written before the graph runs, `body` after."""
 
-    def __init__(self, session: Session, reads: Wanted, tensor: Callable[[Any], str]):
+    def __init__(self, session: Session, reads: Wanted, tensor: Callable, number: Callable):
         self.session, self.reads = session, reads
         self.body = Writer()
         self.body.names, self.body.constants = reads.names, reads.constants
-        self.tensor = tensor
+        self.tensor, self.number = tensor, number
         self.memo: dict[int, str] = {}
         self.tasks: list[Callable[[], None]] = []
 
@@ -75,7 +75,7 @@ class Builder:
             return known
         session = self.session
         if session.scalars is not None and session.scalars.is_symbolic(value):
-            return session.scalars.text(value, self.reads)
+            return self.number(value)
         if session.tensors.is_tensor(value):
             return self.tensor(value)
         source = session.sources.get(id(value))

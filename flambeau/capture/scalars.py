@@ -1,10 +1,172 @@
-"""Symbolic numbers: Python numbers that change from call to call without a new capture."""
+"""Symbolic numbers: Python numbers that may change from call to call without a new capture.
+
+They come from two sides: numbers that existed before the frame (a learning rate, a step count) and
+numbers taken out of tensors (`loss.item()`). They are subclasses of float and int, so library code
+accepts them, and record what is computed with them. The float inside is NaN: C code that reads it
+behind our back leaves a NaN that the end of the capture finds. Decisions on a number that is known
+now become guards; decisions on a number from a tensor break the graph.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable
 from typing import Any
 
+from flambeau.capture.breaks import GraphBreak
+from flambeau.capture.guards import Guard, Writer
 from flambeau.capture.sources import Source
+from flambeau.core.spec import WEAK
+from flambeau.graph import Equation, Value
+from flambeau.graph.numbers import FUNCTIONS, PREFIX
+
+UNKNOWN: Any = object()
+"""The hint of a number that only the running graph knows."""
+
+
+class Term:
+    """How a number is computed: a path, a graph value, or a function of others."""
+
+    __slots__ = ("args", "hint", "name", "scalars", "source", "value")
+
+    def __init__(self, scalars: Scalars, hint: Any, *, source: Source | None = None,
+                 name: str = "", args: tuple = (), value: Value | None = None):
+        self.scalars, self.hint, self.source = scalars, hint, source
+        self.name, self.args, self.value = name, args, value
+
+    def text(self, writer: Writer) -> str:
+        """Python text over the paths; only for numbers that are known before the graph runs."""
+        if self.source is not None:
+            return writer.path(self.source)
+        parts = [a.text(writer) if isinstance(a, Term) else writer.constant(a) for a in self.args]
+        return f"{writer.constant(FUNCTIONS[self.name])}({', '.join(parts)})"
+
+    @property
+    def depends_on_graph(self) -> bool:
+        return not self.known
+
+    @property
+    def known(self) -> bool:
+        return self.hint is not UNKNOWN
+
+
+class SymbolicFloat(float):
+    """A float whose value is a term."""
+
+    term: Term
+
+
+class SymbolicInt(int):
+    """An int whose value is a term. Its own value is the current one: C code must have it."""
+
+    term: Term
+
+
+def _symbol(term: Term, kind: type) -> Any:
+    if kind is bool:
+        return term.scalars.decided(term)
+    if kind is int:
+        made: Any = SymbolicInt(term.hint if term.known else 0)
+    elif kind is float:
+        made = SymbolicFloat(math.nan)
+    else:
+        raise GraphBreak(f"a symbolic {kind.__name__}")
+    made.term = term
+    term.scalars.symbols[id(made)] = made
+    return made
+
+
+def _kind(value: Any) -> type:
+    if isinstance(value, SymbolicFloat):
+        return float
+    return int if isinstance(value, SymbolicInt) else type(value)
+
+
+def _hint(value: Any) -> Any:
+    return value.term.hint if isinstance(value, (SymbolicFloat, SymbolicInt)) else value
+
+
+def computed(name: str, *values: Any) -> Any:
+    """The symbolic result of a number function."""
+    if not all(isinstance(v, (int, float)) for v in values):
+        return NotImplemented
+    owner = next(v.term.scalars for v in values if isinstance(v, (SymbolicFloat, SymbolicInt)))
+    hints = [_hint(v) for v in values]
+    terms = tuple(
+        v.term if isinstance(v, (SymbolicFloat, SymbolicInt)) else v for v in values
+    )
+    if UNKNOWN in hints:
+        kind = _result_kind(name, [_kind(v) for v in values])
+        if kind is bool:
+            raise GraphBreak("a decision depends on a number taken from a tensor",
+                             "Keep it a tensor and use torch.where.")
+        return _symbol(Term(owner, UNKNOWN, name=name, args=terms), kind)
+    result = FUNCTIONS[name](*hints)
+    term = Term(owner, result, name=name, args=terms)
+    return _symbol(term, type(result))
+
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def _result_kind(name: str, kinds: list[type]) -> type:
+    if name in COMPARISONS:
+        return bool
+    if name in ("floor", "ceil", "int", "round") and len(kinds) == 1:
+        return int
+    if name in ("add", "sub", "mul", "floordiv", "mod", "neg", "pos", "abs"):
+        return float if float in kinds else int
+    if name == "pow" and float not in kinds:
+        raise GraphBreak("a power of integers taken from a tensor")
+    return float
+
+
+def _method(name: str) -> Callable:
+    def method(self: Any, *others: Any) -> Any:
+        return computed(name, self, *others)
+
+    return method
+
+
+def _reflected(name: str) -> Callable:
+    def method(self: Any, other: Any) -> Any:
+        return computed(name, other, self)
+
+    return method
+
+
+def _concrete_method(name: str) -> Callable:
+    def method(self: Any, *others: Any) -> Any:
+        value = self.term.scalars.concrete(self)
+        return getattr(value, name)(*others)
+
+    return method
+
+
+def _install(cls: type) -> None:
+    for name in "add sub mul truediv floordiv mod pow".split():
+        setattr(cls, f"__{name}__", _method(name))
+        setattr(cls, f"__r{name}__", _reflected(name))
+    for name in (*COMPARISONS, "neg", "pos", "abs", "round", "floor", "ceil"):
+        setattr(cls, f"__{name}__", _method(name))
+    for name in (
+        "__bool__ __int__ __float__ __index__ __hash__ __repr__ __str__ __format__ __trunc__ "
+        "__and__ __or__ __xor__ __rand__ __ror__ __lshift__ __rshift__ __invert__ __divmod__ "
+        "__rdivmod__ is_integer as_integer_ratio hex bit_length"
+    ).split():
+        if hasattr(cls, name):
+            setattr(cls, name, _concrete_method(name))
+
+
+_install(SymbolicFloat)
+_install(SymbolicInt)
+C_FUNCTIONS = {
+    id(getattr(math, n)): n for n in "sqrt exp log log2 log10 sin cos tan tanh floor ceil".split()
+} | {id(math.pow): "math_pow"}
+NUMERIC = {
+    id(getattr(operator, n)): n for n in "add sub mul truediv floordiv mod pow neg pos abs".split()
+}
 
 
 class Scalars:
@@ -12,28 +174,111 @@ class Scalars:
 
     def __init__(self, session: Any):
         self.session = session
+        self.inputs: dict[int, tuple[Term, Value]] = {}
+        self.symbols: dict[int, Any] = {}
+        self.by_source: dict[int, Any] = {}
 
     def input(self, value: Any, source: Source) -> Any:
-        self.session.guard(source, "equals", value)
-        return value
+        """A number from before the frame, of which only the type is guarded."""
+        found = self.by_source.get(id(source))
+        if found is None:
+            self.session.guard(source, "type", type(value))
+            term = Term(self, value, source=source)
+            found = self.by_source[id(source)] = _symbol(term, type(value))
+        return found
 
-    def type_of(self, value: Any) -> type:
-        return type(value)
+    def from_tensor(self, value: Value, kind: type) -> Any:
+        """`tensor.item()`."""
+        if kind not in (int, float):
+            raise GraphBreak("the value of a tensor is needed",
+                             "Take it outside of the compiled function.")
+        recorder = self.session.tensors.recorder
+        number = Value(WEAK[kind])
+        recorder.equations.append(Equation(PREFIX + "item", (value,), {}, (number,)))
+        return _symbol(Term(self, UNKNOWN, value=number), kind)
 
     def is_symbolic(self, value: Any) -> bool:
-        return False
+        return isinstance(value, (SymbolicFloat, SymbolicInt))
 
     def any(self, values: Any) -> bool:
-        return False
+        return any(map(self.is_symbolic, values))
+
+    def type_of(self, value: Any) -> type:
+        return _kind(value)
+
+    def decided(self, term: Term) -> bool:
+        """A truth value that the program may now rely on."""
+        self.session.guards.setdefault(("symbolic", id(term)), _guard(term))
+        self.session.keep(term)
+        return term.hint
 
     def concrete(self, value: Any) -> Any:
+        """The number as it is now, which becomes a guard."""
+        if isinstance(value, slice):
+            return slice(*map(self.concrete, (value.start, value.stop, value.step)))
+        if isinstance(value, tuple) and self.any(value):
+            return tuple(map(self.concrete, value))
+        if not self.is_symbolic(value):
+            return value
+        if not value.term.known:
+            raise GraphBreak("the value of a number taken from a tensor is needed",
+                             "Take it outside of the compiled function.")
+        test = computed("eq", value, value.term.hint)
+        assert test is True or value.term.hint != value.term.hint
+        return value.term.hint
+
+    def converted(self, kind: type, value: Any) -> Any:
+        """`int(x)`, `float(x)`."""
+        if kind is _kind(value):
+            return value
+        return computed(kind.__name__, value)
+
+    def text(self, value: Any, writer: Writer) -> str:
+        return value.term.text(writer)
+
+    def for_native(self, values: Any, function: Any) -> Any:
+        """Arguments for library code: it may hold floats, but integers must be what they are."""
+        if id(function) in NUMERIC:
+            return values
+        if isinstance(values, dict):
+            return {k: self._for_native(v) for k, v in values.items()}
+        return tuple(map(self._for_native, values))
+
+    def _for_native(self, value: Any) -> Any:
+        if isinstance(value, SymbolicInt):
+            return self.concrete(value)
+        if type(value) in (tuple, list) and any(isinstance(v, SymbolicInt) for v in value):
+            return type(value)(map(self._for_native, value))
         return value
 
-    def text(self, value: Any, writer: Any) -> str:
-        return repr(value)
-
-    def for_native(self, values: Any) -> Any:
-        return values
-
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        return function(*args, **kwargs)
+        """A C function of symbolic numbers."""
+        name = C_FUNCTIONS.get(id(function)) or NUMERIC.get(id(function))
+        if name is not None and not kwargs:
+            return computed(name, *args)
+        return function(*map(self.concrete, args), **kwargs)
+
+    # In the graph ----------------------------------------------------------------------------
+
+    def value_of(self, symbol: Any) -> Value:
+        """The graph value of a number."""
+        return self._value(symbol.term)
+
+    def _value(self, term: Term) -> Value:
+        if term.value is None:
+            recorder = self.session.tensors.recorder
+            if term.source is not None:
+                term.value = Value(WEAK[type(term.hint)])
+                self.inputs[id(term)] = (term, term.value)
+            else:
+                args = [self._value(a) if isinstance(a, Term) else a for a in term.args]
+                kind = float if not term.known else type(term.hint)
+                term.value = Value(WEAK[kind])
+                recorder.equations.append(
+                    Equation(PREFIX + term.name, args, {}, (term.value,))
+                )
+        return term.value
+
+
+def _guard(term: Term) -> Any:
+    return Guard(None, "symbolic", (term, term.hint))

@@ -10,6 +10,7 @@ import numpy as np
 from flambeau.autograd.node import PrimitiveNode
 from flambeau.capture import trust
 from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
+from flambeau.capture.scalars import computed
 from flambeau.capture.sources import Source
 from flambeau.capture.traced import TRACED, OutsideNode, Recorder, TracedStorage, traced
 from flambeau.capture.values import (
@@ -179,10 +180,18 @@ class Tensors:
         )
 
     def number(self, kind: type, t: Tensor) -> Any:
-        raise GraphBreak(
-            f"{kind.__name__}() of a tensor takes its value",
-            "Keep it a tensor, or take the value outside of the compiled function.",
-        )
+        """`float(t)`, `int(t)`."""
+        value = self.item(t)
+        own = self.session.scalars.type_of(value)
+        return value if own is kind else computed(kind.__name__, value)
+
+    def item(self, t: Tensor) -> Any:
+        """`t.item()`: a number that only the running graph knows."""
+        if t._array is not TRACED or t._spec.numel != 1:
+            return foreign(Tensor.item, t)
+        kinds = {0: bool, 1: int, 2: float, 3: complex}
+        value = self.recorder.value_of(t)
+        return self.session.scalars.from_tensor(value, kinds[int(t.dtype.category)])
 
     def attribute(self, t: Tensor, name: str, attributes: Any) -> Any:
         if name in ("grad", "_grad"):
@@ -248,7 +257,8 @@ class Tensors:
             self._check_argument(session.whole(value), function, 0)
         scalars = session.scalars
         if scalars is not None:
-            args, kwargs = scalars.for_native(args), scalars.for_native(kwargs)
+            args = scalars.for_native(args, function)
+            kwargs = scalars.for_native(kwargs, function)
         return self._adopted(foreign(function, *args, **kwargs))
 
     def _check_argument(self, value: Any, function: Any, depth: int) -> None:

@@ -101,6 +101,7 @@ class Recorder:
         self.kept: list[Any] = []
         self.places: dict[tuple, list[Tensor]] = {}
         self.eager = EagerExecutor()
+        self.scalars: Any = None
         self.line = ""
 
     # Values ----------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ class Recorder:
         specs = [self._spec(a) for a in args]
         if any(s is not None and s.device.type == "meta" for s in specs):
             return self.eager.execute(primitive, args, params)
-        inputs = [self.value_of(a) if isinstance(a, Tensor) else a for a in args]
+        inputs = self._inputs(args)
         if primitive.kind == "view":
             return self._view(primitive, args[0], specs, inputs, params)
         result = primitive.meta(*specs, **params)
@@ -164,8 +165,23 @@ class Recorder:
         self._append(primitive, inputs, params, values, several=several)
         return outs if several else outs[0]
 
+    def _inputs(self, args: tuple) -> list[Any]:
+        return [self.value_of(a) if isinstance(a, Tensor) else self._number(a) for a in args]
+
+    def _number(self, value: Any) -> Any:
+        """Symbolic numbers as values of the graph."""
+        if isinstance(value, (int, float)) and self.scalars.is_symbolic(value):
+            return self.scalars.value_of(value)
+        if isinstance(value, float) and value != value and self.scalars.symbols:
+            raise GraphBreak("a number may have been read where it is not known")
+        if isinstance(value, tuple) and any(isinstance(v, (float, int)) for v in value):
+            made = tuple(map(self._number, value))
+            return made if any(a is not b for a, b in zip(made, value)) else value
+        return value
+
     def _append(self, op: Any, inputs: list, params: dict, outputs: list, **rest: Any) -> None:
         mode = context.state.grad_enabled
+        params = {k: self._number(v) for k, v in params.items()}
         self.equations.append(
             Equation(op, inputs, params, outputs, grad_mode=mode, line=self.line, **rest)
         )
@@ -187,7 +203,7 @@ class Recorder:
             if target.device.type == "meta":
                 return
             raise GraphBreak("a tensor made from data is written in place", "Clone it first.")
-        inputs = [self.value_of(a) if isinstance(a, Tensor) else a for a in args]
+        inputs = self._inputs(args)
         if primitive.write is None:
             primitive.meta(*[self._spec(a) for a in args], **params)
         self._append(primitive, inputs, params, [], target=self.value_of(target))

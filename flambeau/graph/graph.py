@@ -39,11 +39,22 @@ class Equation:
     """outputs = op(*inputs, **params), or target <- op(*inputs, **params).
 
     op           a primitive, or "alias"
+    open_params  whether a parameter is, or holds, a Value (a number)
     grad_mode    whether gradients were being recorded at this place
     line         the user's source line, for messages; no part of what the equation means
     """
 
-    __slots__ = ("grad_mode", "inputs", "line", "op", "outputs", "params", "several", "target")
+    __slots__ = (
+        "grad_mode",
+        "inputs",
+        "line",
+        "op",
+        "open_params",
+        "outputs",
+        "params",
+        "several",
+        "target",
+    )
 
     op: Primitive | str
     inputs: tuple[Operand, ...]
@@ -52,6 +63,7 @@ class Equation:
     target: Value | None
     grad_mode: bool
     several: bool
+    open_params: bool
     line: str
 
     def __init__(
@@ -73,6 +85,7 @@ class Equation:
         put(self, "target", target)
         put(self, "grad_mode", grad_mode)
         put(self, "several", several or len(self.outputs) > 1)
+        put(self, "open_params", any(map(_is_open, params.values())))
         put(self, "line", line)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -98,15 +111,30 @@ class Equation:
 
     def values(self) -> Iterator[Value]:
         """The Values read."""
-        return (v for v in self.inputs if isinstance(v, Value))
+        yield from (v for v in self.inputs if isinstance(v, Value))
+        if self.open_params:
+            for held in self.params.values():
+                yield from _held(held)
 
     def replaced(self, **fields: Any) -> Equation:
         """The equation with some fields changed."""
-        keep = {n: getattr(self, n) for n in self.__slots__}
+        keep = {n: getattr(self, n) for n in self.__slots__ if n != "open_params"}
         return Equation(**{**keep, **fields})
 
     def __repr__(self) -> str:
         return text(self, {})
+
+
+def _held(value: Any) -> Iterator[Value]:
+    if isinstance(value, Value):
+        yield value
+    elif isinstance(value, tuple):
+        for element in value:
+            yield from _held(element)
+
+
+def _is_open(value: Any) -> bool:
+    return next(_held(value), None) is not None
 
 
 class Graph:
@@ -156,10 +184,16 @@ def _operand(value: Operand, names: dict[Value, str]) -> str:
     return _name(value, names) if isinstance(value, Value) else repr(value)
 
 
+def _parameter(value: Any, names: dict[Value, str]) -> str:
+    if _is_open(value) and isinstance(value, tuple):
+        return "(" + "".join(_parameter(v, names) + ", " for v in value) + ")"
+    return _operand(value, names)
+
+
 def text(equation: Equation, names: dict[Value, str]) -> str:
     """One line: `%2: float32[3] = add(%0, 1.0)` or `%0 <- copy(%2)`."""
     parts = [_operand(v, names) for v in equation.inputs]
-    parts += [f"{k}={v!r}" for k, v in equation.params.items()]
+    parts += [f"{k}={_parameter(v, names)}" for k, v in equation.params.items()]
     call = f"{equation.name}({', '.join(parts)})"
     if equation.target is not None:
         return f"{_name(equation.target, names)} <- {call}"

@@ -11,12 +11,30 @@ from typing import Any
 
 from flambeau.core import context
 from flambeau.graph.graph import Equation, Graph, Value
+from flambeau.graph.numbers import function_of, is_number
 
 Alias = Callable[[Any], Any]
 
 
 def _read(environment: dict[Value, Any], inputs: tuple) -> tuple:
     return tuple(environment[v] if isinstance(v, Value) else v for v in inputs)
+
+
+def _parameters(environment: dict[Value, Any], equation: Equation) -> dict[str, Any]:
+    """The parameters, with numbers of the graph put in."""
+    params = dict(equation.params)
+    if equation.open_params:
+        for name, value in params.items():
+            params[name] = _closed(environment, value)
+    return params
+
+
+def _closed(environment: dict[Value, Any], value: Any) -> Any:
+    if isinstance(value, Value):
+        return environment[value]
+    if isinstance(value, tuple):
+        return tuple(_closed(environment, v) for v in value)
+    return value
 
 
 def _bind_outputs(environment: dict[Value, Any], equation: Equation, result: Any) -> None:
@@ -44,12 +62,14 @@ def run(
         args = _read(environment, equation.inputs)
         if equation.op == "alias":
             environment[equation.outputs[0]] = alias(args[0])
+        elif is_number(equation.op):
+            environment[equation.outputs[0]] = function_of(equation.op)(*args)
         elif equation.target is not None:
             target = environment[equation.target]
-            executor.execute_inplace(equation.op, target, args, dict(equation.params))
+            executor.execute_inplace(equation.op, target, args, _parameters(environment, equation))
             written(target)
         else:
-            result = executor.execute(equation.op, args, dict(equation.params))
+            result = executor.execute(equation.op, args, _parameters(environment, equation))
             _bind_outputs(environment, equation, result)
         args = None
         for value in dead:
@@ -70,11 +90,13 @@ def run_recorded(graph: Graph, inputs: Sequence[Any], alias: Alias) -> list[Any]
             args = _read(environment, equation.inputs)
             if equation.op == "alias":
                 environment[equation.outputs[0]] = alias(args[0])
+            elif is_number(equation.op):
+                environment[equation.outputs[0]] = function_of(equation.op)(*args)
             elif equation.target is not None:
                 target = environment[equation.target]
-                context.bind_inplace(equation.op, target, args, dict(equation.params))
+                context.bind_inplace(equation.op, target, args, _parameters(environment, equation))
             else:
-                result = context.bind(equation.op, args, dict(equation.params))
+                result = context.bind(equation.op, args, _parameters(environment, equation))
                 _bind_outputs(environment, equation, result)
     finally:
         state.grad_enabled, state.stack, state.top = before

@@ -43,7 +43,7 @@ def _check_uses(equation: Equation, defined: set[Value]) -> None:
 
 
 def _check_specs(equation: Equation) -> None:
-    if isinstance(equation.op, str) or equation.target is not None:
+    if isinstance(equation.op, str) or equation.target is not None or equation.open_params:
         return
     specs = [v.spec if isinstance(v, Value) else _number(v) for v in equation.inputs]
     got = equation.op.meta(*specs, **equation.params)

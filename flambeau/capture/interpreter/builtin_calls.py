@@ -142,6 +142,7 @@ def identity(run: Any, value: Any) -> int:
 
 @handles(hash)
 def hash_of(run: Any, value: Any) -> int:
+    value = run.index(value)
     method = run.python_special(value, "__hash__")
     if method is not None:
         return run.call(method, ())
@@ -185,6 +186,7 @@ def ascii_text(run: Any, value: Any) -> str:
 
 @handles(format)
 def formatted(run: Any, value: Any, spec: str = "") -> str:
+    value, spec = run.index(value), run.index(spec)
     method = run.python_special(value, "__format__")
     if method is not None:
         return run.call(method, (spec,))
@@ -205,7 +207,7 @@ def print_later(run: Any, *args: Any, **kwargs: Any) -> None:
         raise GraphBreak("print to a file")
     texts = []
     for value in args:
-        if run.session.scalars and run.session.scalars.is_symbolic(value):
+        if run.session.scalars.is_symbolic(value):
             texts.append(value)
         else:
             texts.append(run.text_of(value, str))
@@ -410,6 +412,8 @@ def _number(kind: type, method: str) -> None:
     def convert(run: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and run.session.tensors.is_tensor(args[0]):
             return run.session.tensors.number(kind, args[0])
+        if run.session.scalars.any(args):
+            return run.session.scalars.converted(kind, args[0])
         special = run.python_special(args[0], method) if args else None
         if special is not None:
             return run.call(special, ())
@@ -425,6 +429,8 @@ _number(complex, "__complex__")
 def absolute(run: Any, value: Any) -> Any:
     if run.session.tensors.is_tensor(value):
         return run.session.tensors.native(abs, (value,), {})
+    if run.session.scalars.is_symbolic(value):
+        return foreign(abs, value)
     method = run.python_special(value, "__abs__")
     return run.call(method, ()) if method is not None else foreign(abs, value)
 
@@ -436,6 +442,8 @@ def _arithmetic(function: Any, method: str) -> None:
     def compute(run: Any, *args: Any, **kwargs: Any) -> Any:
         if any(map(run.session.tensors.is_tensor, args)):
             return run.session.tensors.native(function, args, kwargs)
+        if run.session.scalars.any(args):
+            return foreign(function, *args, **kwargs)
         special = run.python_special(args[0], method) if args else None
         if special is not None:
             return run.call(special, args[1:])

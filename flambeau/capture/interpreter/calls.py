@@ -311,7 +311,7 @@ class Calls:
         if any(is_interpreted(a) for a in args):
             args = tuple(for_c_code(self, a) for a in args)
         scalars = self.session.scalars
-        if scalars and scalars.any(args):
+        if scalars.any(args):
             return scalars.call(function, args, kwargs)
         return self._result(foreign(function, *args, **kwargs))
 
@@ -347,6 +347,8 @@ class Calls:
     def _call_receiver(
         self, function: Any, owner: Any, name: str, args: tuple, kwargs: dict
     ) -> Any:
+        if self.session.scalars.is_symbolic(owner):
+            return foreign(function, *args, **kwargs)
         if isinstance(owner, ListShadow) and not owner.filled and name in ("append", "extend"):
             values = args if name == "append" else self.listed(*args)
             return list.extend(owner, values)

@@ -57,7 +57,7 @@ PLAIN_OBJECTS = (
 def is_active(value: Any) -> bool:
     """Whether C code that handles the object could run Python code of its class."""
     cls = type(value)
-    if not cls.__flags__ & (1 << 9):  # not a heap type: nothing in it is Python code
+    if isinstance(value, (int, float)) or not cls.__flags__ & (1 << 9):  # not a heap type: nothing in it is Python code
         return False
     if isinstance(value, (type, types.FunctionType, Generator)):
         return False
@@ -81,11 +81,13 @@ class Data:
             return dict
         if kind is Generator:
             return types.GeneratorType
-        return self.session.scalars.type_of(value) if self.session.scalars else kind
+        return self.session.scalars.type_of(value)
 
     def is_plain_object(self, value: Any) -> bool:
         """An object of a built-in type, whose attributes a program cannot change."""
         kind = type(value)
+        if self.session.scalars.is_symbolic(value):
+            return True
         if kind is Generator or kind in PLAIN_OBJECTS:
             return True
         if isinstance(value, (np.generic, type(iter([])), types.MethodWrapperType)):
@@ -130,6 +132,8 @@ class Data:
             return self.session.tensors.truth(value)
         if isinstance(value, InstanceDict):
             return bool(self.attributes.names(value.owner))
+        if self.session.scalars.is_symbolic(value):
+            return foreign(bool, value)
         for name in ("__bool__", "__len__"):
             method = self.python_special(value, name)
             if method is not None:
@@ -138,6 +142,8 @@ class Data:
 
     def check_hashable(self, key: Any) -> None:
         """Keys whose hash or equality is Python code would run it natively."""
+        if self.session.scalars.is_symbolic(key):
+            raise GraphBreak("a number that changes is used as a key")
         if isinstance(key, tuple):
             for element in key:
                 self.check_hashable(element)
@@ -188,8 +194,7 @@ class Data:
 
     def index(self, key: Any) -> Any:
         """A key as C code needs it: symbolic integers become the number they are now."""
-        scalars = self.session.scalars
-        return scalars.concrete(key) if scalars else key
+        return self.session.scalars.concrete(key)
 
     def _class_item(self, cls: type, key: Any) -> Any:
         method = static(type(cls), "__getitem__")
@@ -374,6 +379,8 @@ class Data:
     def unary(self, word: str, value: Any) -> Any:
         """`-value`, `+value` or `~value`."""
         function = getattr(operator, word)
+        if self.session.scalars.is_symbolic(value):
+            return foreign(function, value)
         if self.session.tensors.is_tensor(value):
             return self.session.tensors.native(function, (value,), {})
         method = self.python_special(value, f"__{word}__")
@@ -388,6 +395,8 @@ class Data:
             return tensors.native(function, (left, right), {})
         if type(left) in PLAIN and type(right) in PLAIN:
             return foreign(function, left, right)
+        if self.session.scalars.any((left, right)):
+            return self._number_operator(function, left, right)
         tries = [(left, right, inplace)] if inplace else []
         pair = [(left, right, method), (right, left, reflected)]
         if type(left) is not type(right) and isinstance(right, type(left)):
@@ -409,6 +418,13 @@ class Data:
         made = foreign(function, self.session.whole(left), self.session.whole(right))
         return made if type(made) in PLAIN else self.session.note_created(made)
 
+    def _number_operator(self, function: Any, left: Any, right: Any) -> Any:
+        """An operator on symbolic numbers; with anything but numbers they must be known."""
+        kinds = {self.type_of(left), self.type_of(right)}
+        if not kinds <= {int, float}:
+            left, right = map(self.session.scalars.concrete, (left, right))
+        return foreign(function, left, right)
+
     def compare(self, function: Any, left: Any, right: Any, method: str, reflected: str) -> Any:
         """A comparison, by the methods of both operands in Python's order."""
         tensors = self.session.tensors
@@ -418,6 +434,8 @@ class Data:
             return tensors.native(function, (left, right), {})
         if type(left) in PLAIN and type(right) in PLAIN:
             return foreign(function, left, right)
+        if self.session.scalars.any((left, right)):
+            return self._number_operator(function, left, right)
         pair = [(left, right, method), (right, left, reflected)]
         if type(left) is not type(right) and isinstance(right, type(left)):
             pair.reverse()

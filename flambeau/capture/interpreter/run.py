@@ -7,7 +7,7 @@ from typing import Any
 
 from flambeau.capture.attributes import Attributes
 from flambeau.capture.breaks import GraphBreak, UserError, foreign
-from flambeau.capture.interpreter import containers, control, operations, operators
+from flambeau.capture.interpreter import containers, control, operations, operators, tensor_calls
 from flambeau.capture.interpreter.builtin_calls import FRAME_HANDLERS, HANDLERS
 from flambeau.capture.interpreter.calls import Calls
 from flambeau.capture.interpreter.data import Data, is_active
@@ -19,7 +19,7 @@ from flambeau.capture.values import MISSING, InstanceDict, static
 CODE_HANDLERS: dict[types.CodeType, Any] = {}
 """The interpreter's version of Python functions, by their code: called as (run, *args)."""
 
-OPERATION_FILES = (containers, control, operations, operators)
+OPERATION_FILES = (containers, control, operations, operators, tensor_calls)
 
 
 class Stop(BaseException):
@@ -48,6 +48,7 @@ class Interpreter(Calls, Data):
         """`str(value)` or `repr(value)`."""
         if self.session.tensors.is_tensor(value):
             raise GraphBreak("a tensor is turned into text", "Print it outside.")
+        value = self.index(value)
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             if convert is str and name == "__repr__":
                 own = static(type(value), "__str__")
