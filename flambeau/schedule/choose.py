@@ -18,6 +18,7 @@ from flambeau.schedule.domain import bound_of, folds, is_index, values_of
 from flambeau.schedule.flat import Flat
 
 GATHER = 1.2  # cycles an element
+STORE = 1.6  # a store's cycles for a load's
 HORIZONTAL = 10.0  # cycles to fold one vector into a scalar
 
 
@@ -70,7 +71,7 @@ def total(flat: Flat, v: Expr | None, width: int) -> float:
         if not is_index(node) and node.kind not in ("reduce", "item", "tuple", "const"):
             cost += node_cost(node, v, inner, width)
     for p in flat.puts:
-        cost += trips(p.iters) * access_cost(p.offset, v if v in p.iters else None, width)
+        cost += STORE * trips(p.iters) * access_cost(p.offset, v if v in p.iters else None, width)
     return cost
 
 

@@ -67,7 +67,8 @@ def chunks(p: Pass, ordered: set[Expr]) -> Chunks | None:
     step = total / max(1, trips(taken))
     block = max(1, ceil(grain / max(step, 1e-9)))
     if taken[-1] in (p.vector, p.tile):
-        block = ceil(block / p.lanes) * p.lanes
+        unit = p.lanes if taken[-1] is p.vector else p.rows
+        block = ceil(block / unit) * unit
     return Chunks(tuple(taken), block, step)
 
 

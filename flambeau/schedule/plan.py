@@ -28,6 +28,7 @@ from flambeau.schedule.tree import Builder, Pass
 
 PROLOGUE_CYCLES = 1_000
 MOST_TILE = 16
+BLOCKS_OF_ROWS = 4  # several lines of every page that a transposition touches
 HEAVY_CYCLES = 12  # bodies above this have enough parallel work in one vector
 
 
@@ -110,7 +111,8 @@ def with_lanes(p: Pass, machine: Machine) -> Pass:
     tile, staged = transposed_loads(p)
     if tile is not None and one >= 4:
         side = min(one, MOST_TILE)
-        return replace(p, lanes=side, tail=side, tile=tile, staged=staged)
+        blocks = BLOCKS_OF_ROWS if extent(tile) >= BLOCKS_OF_ROWS * side else 1
+        return replace(p, lanes=side, tail=side, tile=tile, rows=blocks * side, staged=staged)
     return replace(p, body=body, lanes=one * unroll(p, roots, machine, one), tail=one)
 
 

@@ -30,7 +30,7 @@ class Pass:
     """Loops `iters`, outermost first; innermost run `body`, then `puts`, then update `folds`.
 
     The loop `vector` moves by whole vectors: `lanes` elements while they fit, then `tail`.
-    With `tile`, that loop goes in blocks of `lanes` too, and the loads in `staged`, contiguous along
+    With `tile`, that loop goes in blocks of `rows`, and the loads in `staged`, contiguous along
     `tile` and strided along `vector`, are transposed a block at a time.
     """
 
@@ -43,6 +43,7 @@ class Pass:
     lanes: int = 1
     tail: int = 1
     tile: Expr | None = None
+    rows: int = 1  # steps of `tile` in one block, a multiple of `lanes`
     staged: tuple[Expr, ...] = ()
 
     def roots(self) -> list[Expr]:
@@ -62,8 +63,8 @@ class Pass:
 def lines(p: Pass, depth: int) -> list[str]:
     """The tree for people and golden tests."""
     pad = "  " * depth
-    loops = ", ".join(f"{i.attr[0]}<{i.attr[1]}" + (f" by {p.lanes}" if i in (p.vector, p.tile) else "")
-                      for i in p.iters)
+    widths = {p.vector: f" by {p.lanes}", p.tile: f" by {p.rows}"}
+    loops = ", ".join(f"{i.attr[0]}<{i.attr[1]}{widths.get(i, '')}" for i in p.iters)
     out = [f"{pad}for {loops}:"]
     for b in p.body:
         out += lines(b, depth + 1)

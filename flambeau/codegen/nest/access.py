@@ -143,24 +143,30 @@ class Accesses:
 
     # transposed blocks
 
-    def stage(self, node: Expr, side: int, count: Operand) -> None:
-        """Read a square block along the rows of memory and keep it transposed."""
+    def stage(self, node: Expr, side: int, rows: int, count: Operand) -> None:
+        """Read a block along the rows of memory and keep it transposed, a square at a time."""
         f, kind = self.f, memory_type(node.dtype)
-        access = Access(node.attr, node.args[0])
-        stride = self.stride(access)
+        start = self.pointer(Access(node.attr, node.args[0]))
+        tile = self.tiles[node] = f.alloca(kind, rows * side)
+        with f.loop(0, rows if isinstance(count, int) else count, side) as square:
+            mask = None if isinstance(count, int) else f.lane_mask(f.sub(count, square.index), side)
+            lines = self.square(node, f.gep(start, square.index, kind), side, mask)
+            for k, column in enumerate(transposed(f, lines)):
+                f.store(column, f.gep(tile, f.mul(f.add(square.index, k), side), kind))
+
+    def square(self, node: Expr, start: Value, side: int, mask: Value | None) -> list[Value]:
+        """One line of memory for each lane; lanes beyond the end repeat the last line."""
+        f, kind = self.f, memory_type(node.dtype)
+        stride = self.stride(Access(node.attr, node.args[0]))
         assert stride is not None and self.vector is not None
-        start, last = self.pointer(access), f.sub(self.extent_of_vector(), self.index[self.vector])
-        mask = None if isinstance(count, int) else f.lane_mask(count, side)
-        rows = []
+        last = f.sub(f.sub(self.extent_of_vector(), self.index[self.vector]), 1)
+        type = vector(side, kind)
+        lines = []
         for lane in range(side):
-            at = lane if self.mask is None else f.minimum(lane, f.sub(last, 1))
+            at = lane if self.mask is None else f.minimum(lane, last)
             place = f.gep(start, f.mul(at, stride), kind)
-            type = vector(side, kind)
-            rows.append(f.load(type, place) if mask is None else f.load_masked(type, place, mask))
-        tile = f.alloca(kind, side * side)
-        for k, column in enumerate(transposed(f, rows)):
-            f.store(column, f.gep(tile, k * side, kind))
-        self.tiles[node] = tile
+            lines.append(f.load(type, place) if mask is None else f.load_masked(type, place, mask))
+        return lines
 
     def extent_of_vector(self) -> Operand:
         n = self.vector.attr[1]

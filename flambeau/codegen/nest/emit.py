@@ -103,7 +103,7 @@ class Emitter(Accesses):
         if i is p.vector:
             return self.vector_loop(p, at, tiers, foldings, state, low, high)
         if i is p.tile:
-            with self.f.loop(low, high, p.lanes) as loop, self.opened(i, loop.index):
+            with self.f.loop(low, high, p.rows) as loop, self.opened(i, loop.index):
                 self.loops(p, at + 1, tiers, foldings, state)
             return state
         scans = [Folding(self.f, s) for s in p.scans if s.args[-1] is i]
@@ -152,10 +152,11 @@ class Emitter(Accesses):
         assert u is not None
         start, extent = self.index[u], self.extent(u)
         left = f.sub(extent, start)
-        count: Operand = p.lanes if isinstance(extent, int) and extent % p.lanes == 0 else f.minimum(left, p.lanes)
+        whole = isinstance(extent, int) and extent % p.rows == 0
+        count: Operand = p.rows if whole else f.minimum(left, p.rows)
         if self.lanes > 1:
             for node in p.staged:
-                self.stage(node, p.lanes, count)
+                self.stage(node, p.lanes, p.rows, count)
         with f.loop(0, count) as row, self.opened(u, f.add(start, row.index)):
             self.tile_row = row.index
             self.innermost(p, [], [], 0)
