@@ -36,10 +36,12 @@ from flambeau.tensor.layout import (  # noqa: F401
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
 from flambeau.tensor import (  # noqa: F401
     arithmetic,
+    calculus,
     choosing,
     comparing,
     complexes,
     conversion,
+    counting,
     elementary,
     extrema,
     factories,
@@ -59,6 +61,7 @@ from flambeau.tensor import (  # noqa: F401
     scattering,
     shaping,
     special as _special,
+    statistics,
 )
 from flambeau.random import (  # noqa: F401
     Generator,
@@ -91,7 +94,7 @@ globals().update(_FUNCTIONS[""])
 
 # Imported when they are first named, to keep `import flambeau` short.
 _SUBMODULES = frozenset((
-    "amp", "autograd", "backends", "compiler", "cuda", "distributed", "distributions", "fft",
+    "_dynamo", "amp", "autograd", "backends", "compile", "compiler", "cuda", "distributed", "distributions", "fft",
     "func", "jit", "linalg", "nn", "optim", "serialization", "special", "utils", "version"))
 
 _DEFERRED = {"load": "flambeau.serialization", "save": "flambeau.serialization"}

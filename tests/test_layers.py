@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "flambeau"
 LAYERS = [
     {"cli", "alias"},
     {"distributed"},
-    {"compile"},
+    {"compile", "compiler", "_dynamo"},
     {"aot"},
     {"capture"},
     {"nn", "optim", "data", "amp", "func", "distributions", "vision", "serialization", "utils"},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
+import types
 from typing import Any
 
 from flambeau.capture.capture import Options
-from flambeau.compile.backends import backend_of
+from flambeau.compile.backends import backend_of, register_backend
 from flambeau.compile.compiled import compiled
 from flambeau.core.errors import ValueRangeError, complaint
 
@@ -60,3 +62,14 @@ def compile(
         module = importlib.import_module("flambeau.compile.module")
         return module.OptimizedModule(model, chosen)
     return compiled(model, chosen)
+
+
+class _Callable(types.ModuleType):
+    """`torch.compile` is a function, and importing this package puts the package in its place."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return compile(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable
+__all__ = ["compile", "register_backend"]

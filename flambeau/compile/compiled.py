@@ -10,6 +10,7 @@ from typing import Any
 from flambeau.capture import frame_hook
 from flambeau.capture.bytecodes import argument_names
 from flambeau.capture.capture import Options
+from flambeau.compile import config
 from flambeau.compile.frames import Offered
 from flambeau.compile.sites import Region, Site, can_capture
 from flambeau.core.errors import ArgumentError, complaint
@@ -73,6 +74,8 @@ class Compiled:
         self.enter = entry_function(function, self.site)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not config.enabled:
+            return self.function(*args, **kwargs)
         if self.site.code is not self.function.__code__ or self.region.sites == {}:
             self._renew()
         return self.enter(*args, **kwargs)

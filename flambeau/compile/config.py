@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+enabled = os.environ.get("FLAMBEAU_COMPILE") != "0"
+"""False runs everything as plain Python."""
 cache_size_limit = 8
 """Programs kept for one code object before it runs as plain Python."""
 recompile_limit = 8

@@ -1,0 +1,36 @@
+"""`torch._dynamo`: the names that scripts touch."""
+
+from __future__ import annotations
+
+from flambeau.compile import config, register_backend
+from flambeau.compile.backends import list_backends
+from flambeau.compile.explain import explain
+from flambeau.compile.marks import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    graph_break,
+    is_compiling,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
+    reset,
+)
+from flambeau.compile.records import Unsupported
+
+__all__ = [
+    "Unsupported",
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "register_backend",
+    "reset",
+]
