@@ -304,39 +304,48 @@ def load_tensor(
     errors: list[str],
 ) -> None:
     """Copy value into a parameter or buffer, or put it in its place."""
-    if not isinstance(value, Tensor):
-        errors.append(f"{key}: a Tensor is expected; got {type(value).__name__}.")
+    if is_lazy(tensor) and is_lazy(value):
         return
-    if is_lazy(value) and not is_lazy(tensor):
-        errors.append(f"{key}: the checkpoint's tensor has no shape yet, the module's has one.")
+    problem = misfit(tensor, key, value)
+    if problem:
+        errors.append(problem)
         return
     if is_lazy(tensor):
-        if is_lazy(value):
-            return
         tensor.materialize(tuple(value.shape))
-    else:
-        if tensor.dim() == 0 and value.dim() == 1 and value.numel() == 1:
-            value = value[0]
-        if value.shape != tensor.shape:
-            errors.append(
-                f"size mismatch for {key}: the checkpoint has {tuple(value.shape)}, "
-                f"the module {tuple(tensor.shape)}."
-            )
-            return
-        if tensor.device.type == "meta" and value.device.type != "meta" and not assign:
-            warnings.warn(
-                f"load_state_dict: copying {key} into a meta tensor does nothing; use assign=True "
-                "to put the checkpoint's tensor in its place",
-                stacklevel=6,
-            )
+    if tensor.device.type == "meta" and value.device.type != "meta" and not assign:
+        warnings.warn(
+            f"load_state_dict: copying {key} into a meta tensor does nothing; use assign=True "
+            "to put the checkpoint's tensor in its place",
+            stacklevel=6,
+        )
     try:
         with no_grad():
             if assign:
                 setattr(module, name, assignable(tensor, value))
             else:
-                tensor.copy_(value)
+                tensor.copy_(value.reshape(tensor.shape))
     except Exception as error:
         errors.append(f"{key}: copying {tuple(value.shape)} {value.dtype} failed: {error!r}.")
+
+
+def misfit(tensor: Tensor, key: str, value: Any) -> str:
+    """Why value cannot be loaded into tensor; "" if it can.
+
+    A scalar also takes a vector of one element, as very old checkpoints have them.
+    """
+    if not isinstance(value, Tensor):
+        return f"{key}: a Tensor is expected; got {type(value).__name__}."
+    if is_lazy(tensor):
+        return ""
+    if is_lazy(value):
+        return f"{key}: the checkpoint's tensor has no shape yet, the module's has one."
+    old_scalar = tensor.dim() == 0 and tuple(value.shape) == (1,)
+    if value.shape == tensor.shape or old_scalar:
+        return ""
+    return (
+        f"size mismatch for {key}: the checkpoint has {tuple(value.shape)}, "
+        f"the module {tuple(tensor.shape)}."
+    )
 
 
 def assignable(tensor: Tensor, value: Tensor) -> Tensor:

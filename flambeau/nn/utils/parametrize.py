@@ -94,12 +94,15 @@ class ParametrizationList(ModuleList):
                     )
                 )
 
-    def _inverted(self, value: Any) -> Any:
-        """value, taken back through all modules that have a right_inverse."""
-        for module in reversed(list(self)):
-            if not hasattr(module, "right_inverse"):
-                continue
-            value = module.right_inverse(value)
+    def _inverted(self, original: Tensor) -> Any:
+        """original, taken back through all modules that have a right_inverse."""
+        value: Any = original
+        try:
+            for module in reversed(list(self)):
+                if hasattr(module, "right_inverse"):
+                    value = module.right_inverse(value)
+        except NotImplementedError:  # a module may have one for some of its settings only
+            return original
         if isinstance(value, Tensor):
             return value
         if not isinstance(value, (list, tuple)):

@@ -90,11 +90,11 @@ def test_full_backward_hook_with_several_inputs_and_outputs():
             return x * n, y * 2
 
     module, seen = Two(), []
-    module.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append((grad_in, grad_out)))
+    module.register_full_backward_hook(lambda m, *grads: seen.append(grads))
     x, y = fb.tensor(1.0, requires_grad=True), fb.tensor(1.0)
     one, two = module(x, y, 3)
     (one + two).backward()
-    ((gx, gy, gn), (g1, g2)), = seen
+    [((gx, gy, gn), (g1, g2))] = seen
     assert gx == 3 and gn is None and g1 == 1 and (gy is None or gy == 2)
     assert g2 is None or g2 == 1
 

@@ -99,7 +99,7 @@ def test_assigning_before_init_is_refused():
             self.value = value
 
     for value in (nn.Parameter(fb.ones(1)), nn.ReLU(), nn.Buffer(fb.ones(1))):
-        with pytest.raises(AttributeError, match="before Module.__init__"):
+        with pytest.raises(AttributeError, match=r"before Module\.__init__"):
             Early(value)
     with pytest.raises(TypeError, match="no arguments"):
         nn.Module(3)

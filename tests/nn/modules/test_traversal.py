@@ -57,7 +57,7 @@ def test_look_up_by_path():
     for path in ("1", "0.x", "0.0.weight"):
         with pytest.raises(AttributeError):
             net.get_submodule(path)
-    with pytest.raises(AttributeError, match="not an nn.Parameter"):
+    with pytest.raises(AttributeError, match=r"not an nn\.Parameter"):
         norm.get_parameter("0.running_mean")
     with pytest.raises(AttributeError, match="not a buffer"):
         norm.get_buffer("0.weight")
