@@ -98,6 +98,15 @@ _SUBMODULES = frozenset((
     "func", "jit", "linalg", "nn", "optim", "serialization", "special", "utils", "version"))
 
 _DEFERRED = {"load": "flambeau.serialization", "save": "flambeau.serialization"}
+_DEFERRED["autocast"] = "flambeau.amp"
+_DEFERRED.update(dict.fromkeys((
+    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+    "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
+    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype"),
+    "flambeau.amp.settings"))
+_DEFERRED["vmap"] = "flambeau.func"
 
 
 _missing = _missing_name(__name__)

@@ -36,10 +36,11 @@ class CastingMode(TorchFunctionMode):
 
 def _castable(x: Tensor) -> bool:
     """Floating, not float64, and on a device type that is enabled."""
+    s = x._spec
     return (
-        x.is_floating_point()
-        and x.dtype is not float64
-        and settings.enabled.get(x.device.type, False)
+        s.dtype.is_floating_point
+        and s.dtype is not float64
+        and settings.enabled.get(s.device.type, False)
     )
 
 
@@ -80,7 +81,7 @@ def cast(tree: Any, target: dtype) -> Any:
 
 def _in_dtype(x: Tensor, target: dtype) -> Tensor:
     """`x` in dtype `target`; a parameter's cast is made once a region, until it is written to."""
-    if x.dtype is target:
+    if x._spec.dtype is target:
         return x
     keep = settings.cache_enabled and is_grad_enabled() and x.requires_grad and x.is_leaf
     if not keep or target is float32 or x._base is not None:
