@@ -57,9 +57,26 @@ def program_text(nests: Iterable[Nest]) -> str:
                 found.setdefault(node.attr.name, node.attr)
             elif node.kind == "scalar":
                 found.setdefault(node.attr, f"{node.attr}: {node.dtype.name}")
+            found.update(sizes_in(node))
         for s in n.stores:
             found.setdefault(s.buf.name, s.buf)
-    return "\n".join([*map(str, found.values()), *map(nest_text, nests)])
+        for i in n.iters:
+            found.update(sizes_in(i))
+    sizes = [text for text in found.values() if isinstance(text, str) and ": size[" in text]
+    others = [str(x) for x in found.values() if x not in sizes]
+    return "\n".join([*sizes, *others, *map(nest_text, nests)])
+
+
+def sizes_in(node: Expr) -> dict[str, str]:
+    """Declarations of the sizes that a node, its loop or its buffer mentions."""
+    mentioned: list = [node]
+    if node.kind == "iter":
+        mentioned.append(node.attr[1])
+    elif node.kind in ("load", "guarded"):
+        mentioned += [*node.attr.shape, *node.attr.strides]
+    roots = [e for e in mentioned if isinstance(e, Expr)]
+    return {n.attr[0]: f"{n.attr[0]}: size[{n.attr[1]}, {n.attr[2]}]"
+            for n in postorder(roots) if n.kind == "size"}
 
 
 def binder(i: Expr) -> str:
