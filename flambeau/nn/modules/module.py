@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from typing import Any
 
@@ -37,9 +38,6 @@ __all__ = [
 ]
 
 _IncompatibleKeys = IncompatibleKeys
-
-compiler: dict[str, Any] = {}
-"""Where the compile layer, which lies above this one, leaves its entry point as "compile"."""
 
 
 class Module(Registration, HookRegistration, StateDict, Traversal, Conversion):
@@ -103,7 +101,8 @@ class Module(Registration, HookRegistration, StateDict, Traversal, Conversion):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile this module's call; arguments as for flambeau.compile."""
-        self._compiled_call_impl = compiler["compile"](self._call_impl, *args, **kwargs)
+        package = sys.modules[__name__.partition(".")[0]]  # compile lies above nn
+        self._compiled_call_impl = package.compile(self._call_impl, *args, **kwargs)
         self._intercept()
 
     def _get_name(self) -> str:

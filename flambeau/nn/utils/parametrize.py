@@ -275,16 +275,27 @@ def give_own_class(module: Module) -> None:
     module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), namespace)
 
 
+def computed(module: Module, name: str) -> Tensor:
+    """The parametrized tensor; an AttributeError inside must not look like a missing name."""
+    try:
+        return module.parametrizations[name]()
+    except AttributeError as error:
+        raise OpError(
+            complaint(
+                f"{type(module).__name__}.{name}", "its parametrization failed", {"": repr(error)}
+            )
+        ) from error
+
+
 def add_property(module: Module, name: str) -> None:
     """Let the module's own class compute `name` by its parametrizations."""
 
     def get(self: Module) -> Tensor:
-        entries = self.parametrizations[name]
         if not Cache.depth:
-            return entries()
+            return computed(self, name)
         key = (id(self), name)
         if key not in Cache.values:
-            Cache.values[key] = entries()
+            Cache.values[key] = computed(self, name)
         return Cache.values[key]
 
     def put(self: Module, value: Tensor) -> None:
