@@ -161,8 +161,24 @@ class Run:
 
 def relevant_nodes(roots: list[Node], wanted: dict) -> set[Node]:
     """Nodes on a path from a root to something wanted."""
-    order, seen, stack = [], set(), [(r, iter(r.edges)) for r in dict.fromkeys(roots)]
-    seen.update(r for r, _ in stack)
+    order: list[Node] = []
+    seen: set[Node] = set()
+    for root in roots:  # one after the other: a root may lie beyond another
+        if root not in seen:
+            seen.add(root)
+            after_operands(root, seen, order)
+    relevant: set[Node] = set()
+    for node in order:  # operands before users
+        if any((id(node), n) in wanted for n in range(len(node.out_specs))) or any(
+                e is not None and ((e[1] >= 0 and e[0] in relevant) or (id(e[0]), e[1]) in wanted)
+                for e in node.edges):
+            relevant.add(node)
+    return relevant
+
+
+def after_operands(root: Node, seen: set[Node], order: list[Node]) -> None:
+    """Append the unseen nodes that `root` reaches, operands before users."""
+    stack = [(root, iter(root.edges))]
     while stack:
         node, edges = stack[-1]
         for edge in edges:
@@ -173,13 +189,6 @@ def relevant_nodes(roots: list[Node], wanted: dict) -> set[Node]:
         else:
             order.append(node)
             stack.pop()
-    relevant: set[Node] = set()
-    for node in order:  # operands before users
-        if any((id(node), n) in wanted for n in range(len(node.out_specs))) or any(
-                e is not None and ((e[1] >= 0 and e[0] in relevant) or (id(e[0]), e[1]) in wanted)
-                for e in node.edges):
-            relevant.add(node)
-    return relevant
 
 
 def fitted(ct: Tensor, s: Spec) -> Tensor:
