@@ -11,9 +11,9 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DimError, complaint
 from flambeau.core.spec import Spec, spec
-from flambeau.ops.along import place
 from flambeau.ops.registry import primitive
 from flambeau.ops.scans import cumprod, shifted
+from flambeau.ops.along import place
 
 
 def reduced_shape(shape: tuple, dim: tuple[int, ...], keepdim: bool) -> list[int]:

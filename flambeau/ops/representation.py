@@ -24,7 +24,10 @@ def copysign_vjp(ct, x, out):
 copysign = pointwise("copysign", np.copysign, rule="float", refuses=(COMPLEX,), low=0.2,
                      vjp=dict(x=copysign_vjp, y=lambda ct: ct * 0))
 # In the operands' own dtype: the neighbour of a bfloat16 is not that of a float32.
-nextafter = pointwise("nextafter", np.nextafter, refuses=NOT_FLOAT, native=True)
+nextafter = pointwise("nextafter", np.nextafter, refuses=NOT_FLOAT, native=True,
+                      vjp=dict(x=lambda ct, x, y: ct.masked_fill(x == y, 0), y=lambda ct: ct * 0),
+                      samples=lambda rng: (((rng.normal(size=n), rng.normal(size=n)), {})
+                                           for n in (3, 0)))
 
 
 def heaviside_ref(x, values):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.spec import Spec, spec
+from flambeau.ops.logarithms import logaddexp_ref
 from flambeau.ops.registry import primitive
+from flambeau.ops.scattering import scatter_sum
 
 
 def line_samples(rng):
@@ -151,3 +155,65 @@ def recurrence_samples(rng):
 
 recurrence = primitive("recurrence", meta=recurrence_meta, ref=recurrence_ref,
                        vjp=recurrence_vjp, samples=recurrence_samples)
+
+# cummax, cummin ------------------------------------------------------------------------------
+
+
+def cumulative_extremum_meta(x: Spec, *, dim) -> tuple[Spec, Spec]:
+    return spec(x.dtype, x.shape, None, x.device), spec(dtypes.int64, x.shape, None, x.device)
+
+
+def cumulative_extremum_vjp(ct, out1, _x, dim):
+    return scatter_sum(ct, out1, shape=tuple(_x.shape), dim=dim)
+
+
+def cumulative_extremum(name: str, ufunc: np.ufunc):
+    """(extremum so far, where it is): the latest of equal ones; NaN wins and stays."""
+    def ref(x, *, dim):
+        if not x.ndim:
+            return x.copy(), np.zeros((), np.int64)
+        best = ufunc.accumulate(x, axis=dim)
+        here = np.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.ndim)])
+        at = np.where((x == best) | (x != x), here, 0)
+        return best, np.maximum.accumulate(at, axis=dim)
+
+    return primitive(name, meta=cumulative_extremum_meta, ref=ref, samples=line_samples,
+                     vjp=dict(x=cumulative_extremum_vjp))
+
+
+cummax = cumulative_extremum("cummax", np.maximum)
+cummin = cumulative_extremum("cummin", np.minimum)
+
+# logcumsumexp --------------------------------------------------------------------------------
+
+
+def logcumsumexp_meta(x: Spec, *, dim) -> Spec:
+    return spec(x.dtype, x.shape, None, x.device)
+
+
+def logcumsumexp_ref(x, *, dim):
+    """log of the running sum of e^x."""
+    if not x.ndim or not x.size:
+        return x.copy()
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, axis=dim)
+    lines = np.moveaxis(x, dim, 0)
+    out = lines.copy()
+    for k in range(1, len(out)):
+        out[k] = logaddexp_ref(out[k - 1], lines[k])
+    return np.moveaxis(out, 0, dim)
+
+
+def logcumsumexp_vjp(ct, x, out, dim):
+    """dx[i] = e^(x[i] - out[i]) S[i], S[i] = ct[i] + e^(out[i] - out[i+1]) S[i+1]: all factors
+    are at most one, and 0 where everything so far is e^-inf."""
+    if not x.ndim:
+        return ct
+    nothing = (out.real if out.dtype.is_complex else out) == -math.inf
+    shrink = (out - shifted(out, dim=dim, reverse=True, fill=math.inf)).exp()
+    tails = recurrence(ct, shrink.masked_fill(nothing, 0).conj(), dim=dim, reverse=True)
+    return tails * (x - out).exp().masked_fill(nothing, 0).conj()
+
+
+logcumsumexp = primitive("logcumsumexp", meta=logcumsumexp_meta, ref=logcumsumexp_ref,
+                         vjp=dict(x=logcumsumexp_vjp), samples=line_samples)

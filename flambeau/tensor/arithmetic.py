@@ -121,7 +121,7 @@ def square_(self):
     return context.bind_inplace(pointwise.square, self, (self,), NOTHING)
 
 
-@public(inplace=square_)
+@public(inplace=square_, inplace_function=True)
 def square(input):
     """input * input; bools become int64."""
     x = tensor_argument("square", input)

@@ -65,7 +65,7 @@ def clamp_(self, min=None, max=None):
     return context.bind_inplace(choice.clamp, self, (self, *limits("clamp_", min, max)), NOTHING)
 
 
-@public(inplace=clamp_, aliases=("clip",))
+@public(inplace=clamp_, inplace_function=True, aliases=("clip",))
 def clamp(input, min=None, max=None):
     """input limited to [min, max]; where the limits cross the upper one wins."""
     return choice.clamp(tensor_argument("clamp", input), *limits("clamp", min, max))
@@ -81,13 +81,13 @@ def clamp_max_(self, max):
     return clamp_(self, None, max)
 
 
-@public(inplace=clamp_min_)
+@public(inplace=clamp_min_, inplace_function=True)
 def clamp_min(input, min):
     """max(input, min)."""
     return choice.clamp(tensor_argument("clamp_min", input), *limits("clamp_min", min, None))
 
 
-@public(inplace=clamp_max_)
+@public(inplace=clamp_max_, inplace_function=True)
 def clamp_max(input, max):
     """min(input, max)."""
     return choice.clamp(tensor_argument("clamp_max", input), *limits("clamp_max", None, max))

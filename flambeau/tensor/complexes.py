@@ -21,7 +21,7 @@ def conj_physical_(self):
     return context.bind_inplace(complexes.conj, self, (self,), NOTHING)
 
 
-@public(inplace=conj_physical_)
+@public(inplace=conj_physical_, inplace_function=True)
 def conj_physical(input):
     """The complex conjugate as a new tensor; a real tensor is its own."""
     return conj(input)

@@ -52,7 +52,8 @@ def unary(primitive: Primitive, doc: str, *, name: str | None = None, inplace: b
 
     function.__name__, function.__doc__ = name, doc
     in_place.__doc__ = doc
-    return public(function, name=name, inplace=in_place if inplace else False, **names)
+    return public(function, name=name, inplace=in_place if inplace else False,
+                  inplace_function=inplace, **names)
 
 
 def binary(primitive: Primitive, doc: str, *, name: str | None = None, inplace: bool = True,

@@ -26,18 +26,20 @@ FUNCTIONS: dict[str, dict[str, Callable]] = {"": {}}  # module -> name -> functi
 def public(f: Callable | None = None, *, name: str | None = None, module: str = "",
            function: bool = True, method: bool = True, inplace: bool | Callable = False, out: bool = True,
            aliases: tuple[str, ...] = (), method_aliases: tuple[str, ...] = (),
-           special: tuple[str, ...] = (), exact_out: bool = False) -> Callable:
+           special: tuple[str, ...] = (), exact_out: bool = False,
+           inplace_function: bool = False) -> Callable:
     """Register a function under its public names; returns the public function.
 
     `inplace=True` makes the in-place form compute and then copy; a function given instead does
     the work itself, as body(self, ...) -> self. `special` are names in `flambeau.special`;
-    `exact_out` refuses an `out=` of another dtype.
+    `exact_out` refuses an `out=` of another dtype; `inplace_function` gives the in-place form a
+    place beside the function as well.
     """
     if f is None:
         return lambda f: public(f, name=name, module=module, function=function, method=method,
                                 inplace=inplace, out=out, aliases=aliases,
                                 method_aliases=method_aliases, special=special,
-                                exact_out=exact_out)
+                                exact_out=exact_out, inplace_function=inplace_function)
     name = name or f.__name__
     call = _with_out(name, f, exact_out) if out else _overridable(name, f)
     for n in (name, *aliases):
@@ -47,6 +49,8 @@ def public(f: Callable | None = None, *, name: str | None = None, module: str = 
             setattr(Tensor, n, call)
             if inplace:
                 setattr(Tensor, n + "_", _inplace(n, f, inplace))
+                if inplace_function:
+                    FUNCTIONS[module][n + "_"] = getattr(Tensor, n + "_")
     for n in special:
         FUNCTIONS.setdefault("special", {})[n] = call
     for n in method_aliases:

@@ -52,7 +52,7 @@ def nan_to_num_(self, nan=None, posinf=None, neginf=None):
                                 replacements(nan, posinf, neginf))
 
 
-@public(inplace=nan_to_num_)
+@public(inplace=nan_to_num_, inplace_function=True)
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
     """NaN becomes `nan` (0), infinities `posinf` and `neginf` (the largest finite numbers)."""
     return representation.nan_to_num(tensor_argument("nan_to_num", input),
@@ -70,7 +70,7 @@ def round_(self, *, decimals=0):
                                 dict(decimals=decimals))
 
 
-@public(inplace=round_, special=("round",))
+@public(inplace=round_, inplace_function=True, special=("round",))
 def round(input, *, decimals=0):
     """Half to even, at the given decimal place."""
     x = tensor_argument("round", input)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.core.errors import ArgumentError, OpError, complaint
 from flambeau.ops import choice
 from flambeau.tensor.forms import number_or_tensor
-from flambeau.tensor.public import FUNCTIONS, public
+from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor
 
 
@@ -48,7 +48,7 @@ def scalar_value(value):
     return value
 
 
-@public(inplace=fill_, out=False)
+@public(inplace=fill_, inplace_function=True, out=False)
 def fill(input, value):
     """A tensor like `input` of one value."""
     return choice.fill(input, scalar_value(value))
@@ -58,6 +58,3 @@ def fill(input, value):
 def zero_(input):
     """input <- 0."""
     return choice.fill.inplace(input, input, 0)
-
-
-FUNCTIONS[""]["fill_"] = Tensor.fill_

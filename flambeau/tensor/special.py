@@ -41,7 +41,7 @@ def logit_(self, eps=None):
     return context.bind_inplace(logarithms.logit, self, (self,), dict(eps=eps))
 
 
-@public(inplace=logit_, special=("logit",))
+@public(inplace=logit_, inplace_function=True, special=("logit",))
 def logit(input, eps=None):
     """log(x / (1 - x)), with x first limited to [eps, 1 - eps]."""
     return logarithms.logit(tensor_argument("logit", input), eps=eps)
