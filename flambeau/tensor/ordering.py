@@ -32,3 +32,26 @@ def topk(input, k, dim=-1, largest=True, sorted=True):
     if not 0 <= k <= size:
         raise OpError(complaint("topk", "selected index k out of range", dict(k=k, size=size)))
     return return_types.topk(*sorting.topk(input, k=int(k), dim=d, largest=bool(largest)))
+
+
+@public
+def msort(input):
+    """Values in order along the first dimension."""
+    return sorting.sort(input, dim=0, descending=False)[0]
+
+
+@public
+def kthvalue(input, k, dim=-1, keepdim=False):
+    """The k-th smallest element along dim, counted from 1."""
+    d = normal_dim("kthvalue", dim, input.ndim)
+    size = input.shape[d] if input.ndim else 1
+    if not 1 <= k <= size:
+        raise OpError(complaint("kthvalue", "selected number k out of range for dimension",
+                                dict(k=k, size=size)))
+    values, indices = sorting.sort(input, dim=d, descending=False)
+    if not input.ndim:
+        return return_types.kthvalue(values, indices)
+    values, indices = (x.narrow(d, k - 1, 1) for x in (values, indices))
+    if not keepdim:
+        values, indices = values.squeeze(d), indices.squeeze(d)
+    return return_types.kthvalue(values, indices)

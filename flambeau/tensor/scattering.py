@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import DtypeError, OpError, ShapeError, complaint
-from flambeau.ops import gathering, scattering
+from flambeau.ops import choice, gathering, scattering
+from flambeau.ops import scatter_reduce as folding
 from flambeau.ops.casts import convert
 from flambeau.ops.dims import normal_dim
-from flambeau.tensor.public import public
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor.public import assign, public
+from flambeau.tensor.tensor import Tensor, from_array
 
 
 def checked_index(op: str, x: Tensor, index: Tensor, d: int, along: bool) -> Tensor:
-    if index.dtype not in (dtypes.int64, dtypes.int32):
+    if index.dtype not in (dtypes.int64, dtypes.int32) and index.numel():
         raise DtypeError(complaint(op, "expected dtype int64 for index", dict(dtype=index.dtype)))
     if max(index.ndim, 1) != max(x.ndim, 1):
         if index.numel() == 0:
@@ -47,7 +50,9 @@ def take_along_dim(input, indices, dim=None):
     sizes = [max(a, b) if a and b else 0 for a, b in zip(input.shape, indices.shape)]
     shape = [n if k != d else m for k, (n, m) in enumerate(zip(sizes, indices.shape))]
     whole = [n if k != d else m for k, (n, m) in enumerate(zip(sizes, input.shape))]
-    return gather(input.expand(whole), d, indices.expand(shape))
+    indices = indices.expand(shape)
+    size = input.shape[d]
+    return gather(input.expand(whole), d, choice.where(indices < 0, indices + size, indices))
 
 
 @public(inplace=True)
@@ -162,3 +167,148 @@ def index_put(input, indices, values, accumulate=False):
     dims = tuple(sorted(found))
     return gathering.index_put(x, values, *[found[d] for d in dims], dims=dims,
                                accumulate=bool(accumulate))
+
+
+FOLD_NAMES = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+
+
+@public(inplace=True)
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
+    """input with src folded in at the positions along dim: sum, prod, mean, amax or amin."""
+    d = normal_dim("scatter_reduce", dim, input.ndim)
+    if reduce not in FOLD_NAMES:
+        raise OpError(complaint("scatter_reduce", "reduce argument must be either sum, prod, mean, "
+                                "amax or amin", dict(reduce=reduce)))
+    index = checked_index("scatter_reduce", input, index, d, True)
+    if src.dtype is not input.dtype:
+        raise DtypeError(complaint("scatter_reduce", "expected self.dtype to be equal to src.dtype",
+                                   dict(self=input.dtype, src=src.dtype)))
+    if any(i > s for i, s in zip(index.shape, src.shape)) or max(src.ndim, 1) != max(index.ndim, 1):
+        raise ShapeError(complaint("scatter_reduce", "index must not exceed src", dict(
+            index=list(index.shape), src=list(src.shape))))
+    return folding.scatter_reduce(input, index, src, dim=d, fold=reduce,
+                                  include_self=bool(include_self))
+
+
+@public(inplace=True)
+def index_reduce(input, dim, index, source, reduce, *, include_self=True):
+    """input with slices of source folded in at the positions of a vector."""
+    index = vector_index("index_reduce", index)
+    d = normal_dim("index_reduce", dim, input.ndim)
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise OpError(complaint("index_reduce", "reduce argument must be either prod, mean, amax "
+                                "or amin", dict(reduce=reduce)))
+    if input.ndim == 0:
+        input_, source = input.reshape((1,)), source.reshape((-1,))
+        return index_reduce(input_, 0, index, source, reduce,
+                            include_self=include_self).reshape(())
+    refuse_negative("index_reduce", index, input.shape[d], d)
+    shape = tuple(-1 if k == d else 1 for k in range(input.ndim))
+    full = index.reshape(shape).expand(source.shape)
+    return folding.scatter_reduce(input, full, source, dim=d, fold=reduce,
+                                  include_self=bool(include_self))
+
+
+# Masks ---------------------------------------------------------------------------------------
+
+
+def nonzero_positions(input: Tensor):
+    if input._array is None:
+        raise OpError(complaint("nonzero", "the number of elements depends on values, which a meta "
+                                "tensor does not have"))
+    return gathering.nonzero_of(input._array)
+
+
+@public
+def nonzero(input, *, as_tuple=False):
+    """Positions of the elements that are not zero, one a row."""
+    found = nonzero_positions(input)
+    if as_tuple:
+        if not input.ndim:
+            return (from_array(np.zeros(len(found), np.int64)),)
+        return tuple(from_array(np.ascontiguousarray(c)) for c in found.T)
+    return from_array(np.ascontiguousarray(found))
+
+
+@public
+def argwhere(input):
+    """Positions of the elements that are not zero, one a row."""
+    return nonzero(input)
+
+
+@public
+def nonzero_static(input, *, size, fill_value=-1):
+    """nonzero, cut or filled up to `size` rows."""
+    if size < 0:
+        raise OpError(complaint("nonzero_static", "'size' must be a non-negative integer",
+                                dict(size=size)))
+    found = nonzero_positions(input)[:size]
+    out = np.full((size, input.ndim), fill_value, np.int64)
+    out[:len(found)] = found
+    return from_array(out)
+
+
+@public
+def masked_select(input, mask):
+    """The elements where a broadcast mask holds, in order."""
+    if mask.dtype is not dtypes.bool:
+        raise DtypeError(complaint("masked_select", "expected BoolTensor for mask",
+                                   dict(dtype=mask.dtype)))
+    from flambeau.tensor.rearranging import broadcast_tensors
+
+    x, mask = broadcast_tensors(input, mask)
+    return x[mask] if x.ndim else x.reshape((1,))[mask.reshape((1,))]
+
+
+@public(inplace=True, out=False)
+def masked_scatter(input, mask, source):
+    """input with elements of source, in order, where the mask holds."""
+    if mask.dtype is not dtypes.bool:
+        raise DtypeError(complaint("masked_scatter", "only supports boolean masks",
+                                   dict(dtype=mask.dtype)))
+    if source.dtype is not input.dtype:
+        raise DtypeError(complaint("masked_scatter", "expected self and source to have same dtypes",
+                                   dict(self=input.dtype, source=source.dtype)))
+    from flambeau.tensor.rearranging import broadcast_tensors
+
+    x, mask = broadcast_tensors(input, mask)
+    where = nonzero(mask.reshape((-1,)))[:, 0]
+    if where.numel() > source.numel():
+        raise OpError(complaint("masked_scatter", "number of elements of source < number of ones "
+                                "in mask", dict(source=source.numel(), ones=where.numel())))
+    flat = x.reshape((-1,))
+    values = source.reshape((-1,))[:where.numel()]
+    done = gathering.index_put(flat, values, where, dims=(0,), accumulate=False)
+    return done.reshape(tuple(x.shape))
+
+
+@public
+def take(input, index):
+    """Elements of the flattened input."""
+    if index.dtype is not dtypes.int64:
+        raise DtypeError(complaint("take", "expected a long tensor for index",
+                                   dict(dtype=index.dtype)))
+    return gathering.index(input.reshape((-1,)), index, dims=(0,))
+
+
+@public(function=False, out=False)
+def put_(self, index, source, accumulate=False):
+    """self with source written (or added) at positions of the flattened tensor."""
+    return assign("put_", self, put(self, index, source, accumulate))
+
+
+@public
+def put(input, index, source, accumulate=False):
+    """input with source written (or added) at positions of the flattened tensor."""
+    if index.dtype is not dtypes.int64:
+        raise DtypeError(complaint("put_", "expected a long tensor for index",
+                                   dict(dtype=index.dtype)))
+    if source.dtype is not input.dtype:
+        raise DtypeError(complaint("put_", "self and source expected to have the same dtype",
+                                   dict(self=input.dtype, source=source.dtype)))
+    if index.numel() != source.numel():
+        raise ShapeError(complaint("put_", "expected source and index to have the same number of "
+                                   "elements", dict(source=source.numel(), index=index.numel())))
+    done = gathering.index_put(input.reshape((-1,)), source.reshape((-1,)), index.reshape((-1,)),
+                               dims=(0,), accumulate=bool(accumulate))
+    return done.reshape(tuple(input.shape))
