@@ -16,7 +16,7 @@ def to_register(f: Function, x: Value, d: dtypes.dtype) -> Value:
         wide = f.cast("zext", x, vector(lanes, "i32"))
         return f.cast("bitcast", f.binary("shl", wide, 16), vector(lanes, "float"))
     if d.name == "float16":
-        return f.cast("fpext", x, vector(lanes, "float"))
+        return from_half_bits(f, x)
     return x
 
 
@@ -28,7 +28,7 @@ def to_memory(f: Function, x: Value, d: dtypes.dtype) -> Value:
     if d.name == "bfloat16":
         return bfloat16_bits(f, x)
     if d.name == "float16":
-        return f.cast("fptrunc", x, vector(lanes, "half"))
+        return half_bits(f, x)
     return x
 
 
@@ -41,6 +41,48 @@ def bfloat16_bits(f: Function, x: Value) -> Value:
     rounded = f.binary("lshr", up, 16)
     kept = f.select(f.compare("uno", x, x), constant(0x7FC0, rounded.type), rounded)
     return f.cast("trunc", kept, vector(lanes, "i16"))
+
+
+def has_half(f: Function) -> bool:
+    """Does the CPU convert float16 itself? Baseline x86-64 does not."""
+    return f.module.vector_bits > 128
+
+
+def from_half_bits(f: Function, x: Value) -> Value:
+    """float16 as float32: the exponent moved up, denormals through an exact product."""
+    lanes = lanes_of(x.type)
+    single = vector(lanes, "float")
+    if has_half(f):
+        return f.cast("fpext", f.cast("bitcast", x, vector(lanes, "half")), single)
+    wide = f.cast("zext", x, vector(lanes, "i32"))
+    sign = f.binary("shl", f.binary("and", wide, 0x8000), 16)
+    rest = f.binary("and", wide, 0x7FFF)
+    moved = f.binary("add", f.binary("shl", rest, 13), 112 << 23)
+    special = f.binary("add", moved, 112 << 23)
+    moved = f.select(f.compare("uge", rest, 0x7C00), special, moved)
+    small = f.binary("fmul", f.cast("sitofp", rest, single), constant(2.0**-24, single))
+    bits = f.select(f.compare("ult", rest, 0x400), f.cast("bitcast", small, moved.type), moved)
+    return f.cast("bitcast", f.binary("or", bits, sign), single)
+
+
+def half_bits(f: Function, x: Value) -> Value:
+    """float32 rounded to the nearest float16, ties to even."""
+    lanes = lanes_of(x.type)
+    narrow = vector(lanes, "i16")
+    if has_half(f):
+        return f.cast("bitcast", f.cast("fptrunc", x, vector(lanes, "half")), narrow)
+    bits = f.cast("bitcast", x, vector(lanes, "i32"))
+    sign = f.binary("and", f.binary("lshr", bits, 16), 0x8000)
+    size = f.binary("and", bits, 0x7FFFFFFF)
+    odd = f.binary("and", f.binary("lshr", size, 13), 1)
+    up = f.binary("add", size, f.binary("add", odd, 0xFFF - (112 << 23)))
+    normal = f.binary("lshr", up, 13)
+    lifted = f.binary("fadd", f.cast("bitcast", size, x.type), constant(0.5, x.type))
+    small = f.binary("sub", f.cast("bitcast", lifted, size.type), 0x3F000000)
+    result = f.select(f.compare("ult", size, 0x38800000), small, normal)
+    result = f.select(f.compare("uge", size, 0x477FF000), constant(0x7C00, result.type), result)
+    result = f.select(f.compare("ugt", size, 0x7F800000), constant(0x7E00, result.type), result)
+    return f.cast("trunc", f.binary("or", result, sign), narrow)
 
 
 def narrowed(f: Function, x: Value, d: dtypes.dtype) -> Value:
