@@ -76,7 +76,11 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity not in GAINS:
         known = ", ".join([*GAINS, "leaky_relu"])
         raise ValueRangeError(
-            complaint("calculate_gain", f"nonlinearity must be one of {known}", {"": nonlinearity})
+            complaint(
+                "calculate_gain",
+                f"nonlinearity must be one of {known}",
+                {"nonlinearity": nonlinearity},
+            )
         )
     return GAINS[nonlinearity]
 
@@ -103,17 +107,13 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
 
 
-def uniform_(
-    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None
-) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None
-) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from the normal distribution N(mean, std^2)."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -151,9 +151,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill a 3, 4 or 5-dimensional weight so that a convolution passes its input channels on."""
     if tensor.dim() not in (3, 4, 5):
         raise ValueRangeError(
-            complaint(
-                "dirac_", "3, 4 or 5 dimensions are expected", {"shape": tuple(tensor.shape)}
-            )
+            complaint("dirac_", "3, 4 or 5 dimensions are expected", {"shape": tuple(tensor.shape)})
         )
     if tensor.size(0) % groups:
         raise ValueRangeError(
@@ -291,9 +289,7 @@ def _reject_from_uniform(
         rejected = rejected & _is_rejected(tensor, mean, std, peak, generator)
 
 
-def _is_rejected(
-    tensor: Tensor, mean: float, std: float, peak: float, generator: Any
-) -> Tensor:
+def _is_rejected(tensor: Tensor, mean: float, std: float, peak: float, generator: Any) -> Tensor:
     height = tensor.new_empty(tensor.shape).uniform_(0, 1, generator=generator)
     return height.log() > -0.5 * ((tensor - mean) / std) ** 2 - peak
 
@@ -325,9 +321,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return tensor
 
 
-def sparse_(
-    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None
-) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """A normal matrix with a share `sparsity` of each column set to zero (Martens, 2010)."""
     if tensor.dim() != 2:
         raise ValueRangeError(

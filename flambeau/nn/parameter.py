@@ -41,7 +41,7 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple:
         return rebuild_parameter, (self.detach(), self.requires_grad, dict(self.__dict__))
 
 
@@ -63,7 +63,7 @@ class Buffer(Tensor):
         buffer.persistent = persistent
         return buffer
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple:
         return rebuild_buffer, (self.detach(), getattr(self, "persistent", True))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
@@ -78,15 +78,14 @@ def rebuild_buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
 
 
-class UninitializedTensor:
+class UninitializedTensor(Tensor):
     """A tensor whose shape is not known yet; only its dtype and device are."""
 
-    __slots__ = ()
+    _plain_results = True
     _becomes: type
+    data: Any
 
-    def materialize(
-        self, shape: tuple[int, ...], device: Any = None, dtype: Any = None
-    ) -> None:
+    def materialize(self, shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> None:
         """Give it memory, uninitialised, and turn it into an ordinary parameter or buffer."""
         self.data = empty(
             tuple(shape),
@@ -120,7 +119,7 @@ class UninitializedTensor:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __reduce_ex__(self, protocol: int) -> tuple:
+    def __reduce_ex__(self, protocol: Any) -> tuple:
         return rebuild_uninitialized, (
             type(self),
             self.requires_grad,
@@ -161,7 +160,7 @@ class UninitializedParameter(UninitializedTensor, Parameter):
         return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
 
-class UninitializedBuffer(UninitializedTensor, Tensor):
+class UninitializedBuffer(UninitializedTensor):
     """A buffer whose shape is not known yet."""
 
     _becomes = Buffer

@@ -39,7 +39,8 @@ class LayerWeights:
 
     def __init__(self, weights: Sequence[Tensor], has_biases: bool) -> None:
         self.w_ih, self.w_hh = weights[:2]
-        self.b_ih, self.b_hh = weights[2:4] if has_biases else (None, None)
+        self.b_ih: Any = weights[2] if has_biases else None
+        self.b_hh: Any = weights[3] if has_biases else None
         rest = weights[4:] if has_biases else weights[2:]
         self.w_hr = rest[0] if rest else None
 
@@ -155,9 +156,7 @@ def grouped(
     """A flat list of weights by layer and direction."""
     directions = 2 if bidirectional else 1
     count = len(params) // (num_layers * directions)
-    cells = [
-        LayerWeights(params[i : i + count], has_biases) for i in range(0, len(params), count)
-    ]
+    cells = [LayerWeights(params[i : i + count], has_biases) for i in range(0, len(params), count)]
     return [cells[i : i + directions] for i in range(0, len(cells), directions)]
 
 

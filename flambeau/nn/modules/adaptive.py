@@ -66,9 +66,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw all weights again."""
         self.head.reset_parameters()
-        for to_hidden, to_classes in self.tail:
-            to_hidden.reset_parameters()
-            to_classes.reset_parameters()
+        for cluster in self.tail:
+            for linear in cluster.children():
+                linear.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """input (batch, in_features), target (batch); or one of each without batch."""

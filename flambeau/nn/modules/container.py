@@ -54,6 +54,15 @@ class Container(Module):
 class _NumberedModules(Module):
     """Children named "0", "1", ... and reached like the entries of a list."""
 
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self._part(index)
+        return self._modules[self._key(index)]
+
+    def _part(self, index: slice) -> Any:
+        """A container of the same kind with some of the children."""
+        return type(self)(list(self._modules.values())[index])
+
     def _renumber(self, modules: Iterable[Module]) -> None:
         self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
         self._touch()
@@ -112,10 +121,8 @@ class Sequential(_NumberedModules):
             input = module(input)
         return input
 
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
+    def _part(self, index: slice) -> Sequential:
+        return type(self)(OrderedDict(list(self._modules.items())[index]))
 
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a child before a position, moving the others up."""
@@ -187,11 +194,6 @@ class ModuleList(_NumberedModules):
         super().__init__()
         if modules is not None:
             self.extend(modules)
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
-        return self._modules[self._key(index)]
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)

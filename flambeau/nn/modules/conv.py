@@ -39,6 +39,8 @@ class _ConvNd(Module):
         "out_channels",
         "kernel_size",
     ]
+    _dimensions = 0
+    _function = ""
 
     def __init__(
         self,
@@ -84,6 +86,8 @@ class _ConvNd(Module):
         if self.transposed:
             first, second = second, first
         return (first, second // self.groups, *self.kernel_size)
+
+    bias: Any
 
     def reset_parameters(self) -> None:
         """Draw the weight and then the bias again, uniform in +-1/sqrt(fan_in)."""
@@ -143,7 +147,7 @@ def check_padding(name: str, padding: Any, stride: tuple[int, ...], mode: str) -
             )
     if mode not in PADDING_MODES:
         raise ValueRangeError(
-            complaint(name, f"padding_mode must be one of {PADDING_MODES}", {"": repr(mode)})
+            complaint(name, f"padding_mode must be one of {PADDING_MODES}", {"mode": repr(mode)})
         )
 
 
@@ -160,9 +164,6 @@ def pad_amounts(padding: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]
 
 class _ForwardConv(_ConvNd):
     """y = x * W + b, a cross-correlation; subclasses say in how many dimensions."""
-
-    _dimensions = 0
-    _function = ""
 
     def __init__(
         self,
@@ -197,7 +198,7 @@ class _ForwardConv(_ConvNd):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         convolve = getattr(F, self._function)
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = 0
@@ -230,9 +231,6 @@ class Conv3d(_ForwardConv):
 
 class _ConvTransposeNd(_ConvNd):
     """The gradient of a convolution with respect to its input, as a layer."""
-
-    _dimensions = 0
-    _function = ""
 
     def __init__(
         self,
@@ -290,12 +288,13 @@ class _ConvTransposeNd(_ConvNd):
                     {"output_size": tuple(output_size)},
                 )
             )
+        padding: Any = self.padding
         smallest = tuple(
             (size - 1) * stride - 2 * pad + dilation * (kernel - 1) + 1
             for size, stride, pad, dilation, kernel in zip(
                 input.shape[-n:],
                 self.stride,
-                self.padding,
+                padding,
                 self.dilation,
                 self.kernel_size,
                 strict=True,

@@ -12,11 +12,12 @@ from typing import Any
 from flambeau import core
 from flambeau.autograd.modes import no_grad
 from flambeau.core.errors import ArgumentError, UnsupportedError, complaint
+from flambeau.nn.modules.traversal import Traversal
 from flambeau.nn.parameter import Parameter, is_lazy
 from flambeau.tensor import Tensor, empty_like
 
 
-class Conversion:
+class Conversion(Traversal):
     """The part of Module that converts its tensors."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:

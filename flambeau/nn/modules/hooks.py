@@ -14,22 +14,9 @@ from typing import Any
 from flambeau.autograd.hooks import RemovableHandle
 from flambeau.core.errors import OpError, complaint
 from flambeau.nn.modules.gradient_hooks import GradientWatch, watch_first_gradient
+from flambeau.nn.modules.tables import Tables
 
 Hook = Callable[..., Any]
-
-HOOK_TABLES = (
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
-)
 
 
 class GlobalHooks:
@@ -61,7 +48,7 @@ def add_hook(table: dict[int, Hook], hook: Hook, *extra: dict, prepend: bool = F
     return handle
 
 
-class HookRegistration:
+class HookRegistration(Tables):
     """The part of Module that registers hooks on one module."""
 
     _intercepted = False
@@ -106,9 +93,7 @@ class HookRegistration:
         self._intercept()
         return handle
 
-    def register_full_backward_pre_hook(
-        self, hook: Hook, prepend: bool = False
-    ) -> RemovableHandle:
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_output) before the gradients of the inputs are computed."""
         handle = add_hook(self._backward_pre_hooks, hook, prepend=prepend)
         self._intercept()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from flambeau.core.errors import OpError, complaint
+from flambeau.nn.modules.module import Module
 from flambeau.nn.parameter import is_lazy
 
 __all__ = ["LazyModuleMixin"]
 
 
-class LazyModuleMixin:
+class LazyModuleMixin(Module):
     """Mix in before a Module; the first call runs initialize_parameters(*args) and then the
     module turns into an object of class `cls_to_become`.
     """

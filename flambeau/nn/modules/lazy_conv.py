@@ -12,6 +12,9 @@ from flambeau.nn.modules.conv import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+    _ConvNd,
+    _ConvTransposeNd,
+    _ForwardConv,
 )
 from flambeau.nn.modules.lazy import LazyModuleMixin
 from flambeau.nn.parameter import UninitializedParameter
@@ -27,7 +30,7 @@ __all__ = [
 ]
 
 
-class _LazyConvXdMixin(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin, _ConvNd):
     """Parameters without a shape, made from the first input's channels."""
 
     def _make_lazy(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
@@ -72,7 +75,9 @@ class _LazyConvXdMixin(LazyModuleMixin):
         return input.shape[1] if input.dim() == batched else input.shape[0]
 
 
-class _LazyForwardConv(_LazyConvXdMixin):
+class _LazyForwardConv(_LazyConvXdMixin, _ForwardConv):
+    """The arguments of a convolution but for in_channels."""
+
     def __init__(
         self,
         out_channels: int,
@@ -86,13 +91,13 @@ class _LazyForwardConv(_LazyConvXdMixin):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode
-        )
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._make_lazy(out_channels, bias, device, dtype)
 
 
-class _LazyTransposedConv(_LazyConvXdMixin):
+class _LazyTransposedConv(_LazyConvXdMixin, _ConvTransposeNd):
+    """The arguments of a transposed convolution but for in_channels."""
+
     def __init__(
         self,
         out_channels: int,

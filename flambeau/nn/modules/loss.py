@@ -48,9 +48,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     mean = size_average is None or size_average
     reduced = reduce is None or reduce
     name = ("mean" if mean else "sum") if reduced else "none"
-    warnings.warn(
-        f"size_average and reduce are deprecated; use reduction='{name}'", stacklevel=4
-    )
+    warnings.warn(f"size_average and reduce are deprecated; use reduction='{name}'", stacklevel=4)
     return name
 
 
@@ -211,9 +209,7 @@ class BCELoss(_WeightedLoss):
     __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy(
-            input, target, weight=self.weight, reduction=self.reduction
-        )
+        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
@@ -322,9 +318,7 @@ class HingeEmbeddingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(
-            input, target, margin=self.margin, reduction=self.reduction
-        )
+        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
 class SoftMarginLoss(_Loss):

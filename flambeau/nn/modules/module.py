@@ -9,7 +9,6 @@ from typing import Any
 from flambeau.core.errors import ArgumentError, UnsupportedError, complaint
 from flambeau.nn.modules.conversion import Conversion
 from flambeau.nn.modules.hooks import (
-    HOOK_TABLES,
     HookRegistration,
     call_with_hooks,
     register_module_backward_hook,
@@ -21,9 +20,9 @@ from flambeau.nn.modules.hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from flambeau.nn.modules.registration import MODULE_TABLES, Registration, change_clock
+from flambeau.nn.modules.registration import Registration
 from flambeau.nn.modules.state import IncompatibleKeys, StateDict
-from flambeau.nn.modules.traversal import Traversal
+from flambeau.nn.modules.tables import HOOK_TABLES, MODULE_TABLES
 
 __all__ = [
     "Module",
@@ -40,7 +39,7 @@ __all__ = [
 _IncompatibleKeys = IncompatibleKeys
 
 
-class Module(Registration, HookRegistration, StateDict, Traversal, Conversion):
+class Module(Registration, HookRegistration, StateDict, Conversion):
     """A function of tensors that owns parameters, buffers and other modules.
 
     Subclasses call super().__init__() first, assign what they own to attributes, and define
@@ -71,8 +70,7 @@ class Module(Registration, HookRegistration, StateDict, Traversal, Conversion):
         state["_is_full_backward_hook"] = None
         for table in HOOK_TABLES:
             state[table] = OrderedDict()
-        change_clock[0] += 1
-        state["_changed_at"] = change_clock[0]
+        self._touch()
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 

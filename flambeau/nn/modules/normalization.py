@@ -15,7 +15,7 @@ from flambeau.tensor import Tensor, empty
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-def as_shape(normalized_shape: int | list[int] | tuple[int, ...]) -> tuple[int, ...]:
+def as_shape(normalized_shape: Any) -> tuple[int, ...]:
     """The trailing sizes over which a norm is taken, as a tuple."""
     if isinstance(normalized_shape, numbers.Integral):
         return (int(normalized_shape),)
@@ -99,8 +99,7 @@ class RMSNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, "
-            f"elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
 
 
@@ -164,9 +163,7 @@ class LocalResponseNorm(Module):
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
         self.alpha = alpha

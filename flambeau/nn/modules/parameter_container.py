@@ -49,9 +49,7 @@ class ParameterList(Module):
     def _position(self, index: int) -> int:
         if not -self._size <= index < self._size:
             raise IndexOutOfRange(
-                complaint(
-                    "ParameterList", f"index {index} is out of range", {"length": self._size}
-                )
+                complaint("ParameterList", f"index {index} is out of range", {"length": self._size})
             )
         return index % self._size
 
@@ -85,9 +83,7 @@ class ParameterList(Module):
         """Add entries at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise ArgumentError(
-                complaint(
-                    "ParameterList.extend", "an iterable is expected", {"got": type(values)}
-                )
+                complaint("ParameterList.extend", "an iterable is expected", {"got": type(values)})
             )
         for value in values:
             self.append(value)

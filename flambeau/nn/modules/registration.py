@@ -1,28 +1,17 @@
 """What a module is made of: parameters, buffers and child modules kept in ordered tables.
 
-Invariant: a name is in at most one of the tables and the instance's own attributes. Every change
-that goes through the module moves `change_clock` on and stamps the module with the new time, so
-that captured programs can tell cheaply that nothing has changed.
+Invariant: a name is in at most one of the tables and the instance's own attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from flambeau.core.errors import ArgumentError, ValueRangeError, complaint
 from flambeau.nn.modules.hooks import GLOBAL
+from flambeau.nn.modules.tables import MODULE_TABLES, Tables, change_clock
 from flambeau.nn.parameter import Buffer, Parameter
 from flambeau.tensor import Tensor
-
-change_clock = [0]
-"""The time of the last change to any module: one entry, counted up."""
-
-MODULE_TABLES = (
-    "_parameters",
-    "_buffers",
-    "_modules",
-)
 
 
 def check_name(owner: Any, kind: str, name: Any, table: dict) -> None:
@@ -49,13 +38,8 @@ def before_init(kind: str) -> AttributeError:
     )
 
 
-class Registration:
+class Registration(Tables):
     """The part of Module that sets, finds and deletes attributes."""
-
-    def _touch(self) -> None:
-        """Record that this module has changed."""
-        change_clock[0] += 1
-        self.__dict__["_changed_at"] = change_clock[0]
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is not a parameter; a persistent one is part of state_dict."""
@@ -64,9 +48,7 @@ class Registration:
         check_name(self, "buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise ArgumentError(
-                complaint(
-                    "register_buffer", "a Tensor or None is expected", {name: type(tensor)}
-                )
+                complaint("register_buffer", "a Tensor or None is expected", {name: type(tensor)})
             )
         for hook in GLOBAL.buffer_registration.values():
             replaced = hook(self, name, tensor)
@@ -209,6 +191,3 @@ class Registration:
         for table in MODULE_TABLES:
             names.update(self.__dict__.get(table, ()))
         return sorted(name for name in names if not name[0].isdigit())
-
-
-Hook = Callable[..., Any]

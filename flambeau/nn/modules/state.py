@@ -10,6 +10,7 @@ from typing import Any
 from flambeau.autograd.modes import no_grad
 from flambeau.core.errors import ArgumentError, OpError, complaint
 from flambeau.nn.modules.hooks import add_hook
+from flambeau.nn.modules.tables import Tables
 from flambeau.nn.parameter import Parameter, is_lazy
 from flambeau.tensor import Tensor
 
@@ -29,7 +30,7 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
     __str__ = __repr__
 
 
-class StateDict:
+class StateDict(Tables):
     """The part of Module that saves to and loads from dictionaries."""
 
     def get_extra_state(self) -> Any:
@@ -63,7 +64,7 @@ class StateDict:
         )
         if destination is None:
             destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            vars(destination)["_metadata"] = OrderedDict()
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
@@ -179,7 +180,7 @@ class StateDict:
 
     def register_state_dict_post_hook(self, hook: Callable) -> Any:
         """hook(module, state_dict, prefix, metadata) after state_dict; it may change it."""
-        hook._from_public_api = True
+        vars(hook)["_from_public_api"] = True
         return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable) -> Any:
@@ -217,7 +218,7 @@ class Loading:
         self.metadata = getattr(state_dict, "_metadata", None)
         self.state = OrderedDict(state_dict)
         if self.metadata is not None:
-            self.state._metadata = self.metadata
+            vars(self.state)["_metadata"] = self.metadata
         self.strict = strict
         self.assign = assign
         self.missing: list[str] = []
@@ -276,7 +277,7 @@ def positional_state_arguments(
             FutureWarning,
             stacklevel=3,
         )
-        given = [destination, prefix, keep_vars]
+        given: list[Any] = [destination, prefix, keep_vars]
         given[: len(args)] = args
         destination, prefix, keep_vars = given
     return destination, prefix, keep_vars

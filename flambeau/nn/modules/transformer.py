@@ -433,9 +433,7 @@ class Transformer(Module):
             raise ShapeError(complaint("Transformer", rule, facts))
 
     @staticmethod
-    def generate_square_subsequent_mask(
-        sz: int, device: Any = None, dtype: Any = None
-    ) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """(sz, sz) with 0 up to the diagonal and -inf after it."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 

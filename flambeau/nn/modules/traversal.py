@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau.core.errors import ValueRangeError, complaint
+from flambeau.nn.modules.tables import Tables
 from flambeau.nn.parameter import Parameter
 from flambeau.tensor import Tensor
 
 
-class Traversal:
+class Traversal(Tables):
     """The part of Module that iterates over the tree below it and looks things up by path."""
 
     def _named_members(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 from flambeau.autograd.modes import no_grad
@@ -20,7 +19,7 @@ __all__ = [
     "get_total_norm",
 ]
 
-Tensors = Tensor | Iterable[Tensor]
+Tensors = Any  # one Tensor, or an iterable of them
 
 
 def as_list(tensors: Tensors) -> list[Tensor]:
@@ -100,9 +99,7 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
 
 
 @no_grad()
-def clip_grad_value_(
-    parameters: Tensors, clip_value: float, foreach: bool | None = None
-) -> None:
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Clamp every element of the gradients, in place, to +-clip_value."""
     bound = float(clip_value)
     for gradient in gradients(parameters):

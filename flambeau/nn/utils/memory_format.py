@@ -12,11 +12,12 @@ __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_
 Given = TypeVar("Given", bound=Module)
 
 
-def converted(module: Given, kinds: tuple[type, ...], memory_format: Any) -> Given:
+def converted(module: Given, kinds: tuple[type[Module], ...], memory_format: Any) -> Given:
     """module with the weights of all modules of some kinds in a memory format."""
     for part in module.modules():
         if isinstance(part, kinds):
-            part.weight.data = part.weight.detach().clone(memory_format=memory_format)
+            weight: Any = part.get_parameter("weight")
+            weight.data = weight.detach().clone(memory_format=memory_format)
     return module
 
 

@@ -164,9 +164,7 @@ def orthogonal(
         orthogonal_map = "matrix_exp" if square else "householder"
     if orthogonal_map not in MAPS:
         raise ValueRangeError(
-            complaint(
-                "orthogonal", f"orthogonal_map must be one of {MAPS}", {"": repr(orthogonal_map)}
-            )
+            complaint("orthogonal", f"the map must be one of {MAPS}", {"map": repr(orthogonal_map)})
         )
     map_ = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
     parametrize.register_parametrization(module, name, map_, unsafe=True)

@@ -107,9 +107,7 @@ class ParametrizationList(ModuleList):
             return value
         if not isinstance(value, (list, tuple)):
             raise ValueRangeError(
-                complaint(
-                    "right_inverse", "a Tensor or a sequence of them is expected", {"": type(value)}
-                )
+                complaint("right_inverse", "Tensors are expected", {"got": type(value)})
             )
         return list(value)
 
@@ -122,7 +120,7 @@ class ParametrizationList(ModuleList):
     @staticmethod
     def _check_is_tensor(what: str, value: Any) -> None:
         if not isinstance(value, Tensor):
-            raise ValueRangeError(complaint(what, "a Tensor is expected", {"": type(value)}))
+            raise ValueRangeError(complaint(what, "a Tensor is expected", {"type": type(value)}))
 
     def _check_same_dtype(self, what: str, dtype: Any, value: Tensor) -> None:
         if value.dtype != dtype and not (self.unsafe and what == "forward"):
@@ -222,7 +220,9 @@ def add_another(module: Module, name: str, parametrization: Module, unsafe: bool
         result = parametrization(value)
         if not isinstance(result, Tensor):
             raise ValueRangeError(
-                complaint("register_parametrization", "a Tensor is expected", {"": type(result)})
+                complaint(
+                    "register_parametrization", "a Tensor is expected", {"type": type(result)}
+                )
             )
         for what in ("dtype", "shape"):
             before, after = getattr(value, what), getattr(result, what)
@@ -282,7 +282,9 @@ def computed(module: Module, name: str) -> Tensor:
     except AttributeError as error:
         raise OpError(
             complaint(
-                f"{type(module).__name__}.{name}", "its parametrization failed", {"": repr(error)}
+                f"{type(module).__name__}.{name}",
+                "its parametrization failed",
+                {"error": repr(error)},
             )
         ) from error
 

@@ -224,7 +224,8 @@ def pad_packed_sequence(
     data = sequence.data
     batch, features = sizes[0], data.shape[1:]
     lengths = tensor([sum(size > i for size in sizes) for i in range(batch)], dtype=int64)
-    rows, columns = [], []
+    rows: list[int] = []
+    columns: list[int] = []
     for step, size in enumerate(sizes):
         rows += [step] * size
         columns += range(size)
@@ -249,7 +250,9 @@ def pad_sequence(
         sequences = list(sequences.unbind(0))
     elif not isinstance(sequences, Iterable):
         raise OpError(
-            complaint("pad_sequence", "an iterable of tensors is expected", {"": type(sequences)})
+            complaint(
+                "pad_sequence", "an iterable of tensors is expected", {"type": type(sequences)}
+            )
         )
     sequences = list(sequences)
     if not sequences:
@@ -272,9 +275,7 @@ def padded_to(sequence: Tensor, length: int, value: float, side: str) -> Tensor:
     missing = length - sequence.size(0)
     if missing == 0:
         return sequence
-    rows = full(
-        (missing, *sequence.shape[1:]), value, dtype=sequence.dtype, device=sequence.device
-    )
+    rows = full((missing, *sequence.shape[1:]), value, dtype=sequence.dtype, device=sequence.device)
     return cat([sequence, rows] if side == "right" else [rows, sequence])
 
 
@@ -283,9 +284,7 @@ def unpad_sequence(
 ) -> list[Tensor]:
     """The sequences of a padded batch, each at its length."""
     padded = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [
-        sequence[:length] for sequence, length in zip(padded, lengths.tolist(), strict=True)
-    ]
+    return [sequence[:length] for sequence, length in zip(padded, lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:

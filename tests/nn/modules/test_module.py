@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as fb
 from flambeau import nn
-from flambeau.nn.modules.registration import change_clock
+from flambeau.nn.modules.tables import change_clock
 
 
 class Affine(nn.Module):
