@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from flambeau.amp.policies import FLOAT32, LOWER, WIDEST, policy
+from flambeau.amp.policies import ALONE, FLOAT32, LOWER, WIDEST, policy
 from flambeau.amp.settings import settings
 from flambeau.autograd import is_grad_enabled
 from flambeau.core.dtype import dtype, float32, float64
@@ -18,7 +18,7 @@ from flambeau.tensor.tensor import Tensor
 class CastingMode(TorchFunctionMode):
     """Casts for the device types that are enabled; every other call goes on as it is."""
 
-    names = LOWER | FLOAT32 | WIDEST | {"pad"}
+    names = LOWER | FLOAT32 | WIDEST | ALONE | {"pad"}
 
     def __torch_function__(
         self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
@@ -27,6 +27,8 @@ class CastingMode(TorchFunctionMode):
         names = policy(func.__name__, args, kwargs)
         if names is None or "out" in kwargs:
             return handle(func, args, kwargs)
+        if names is ALONE:
+            return func(*args, **kwargs)
         castable = [x for x in tensors((args, kwargs)) if _castable(x)]
         if not castable:
             return handle(func, args, kwargs)

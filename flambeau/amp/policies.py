@@ -3,6 +3,7 @@
 `LOWER`: floating operands go to the region's dtype. `FLOAT32`: they go to float32. `WIDEST`: they
 go to the widest dtype among them. All other functions run on what they are given. float64
 operands stay float64 everywhere. Functions that only call functions of these lists need no entry.
+`ALONE`: functions that keep their operands although they call functions of the lists.
 """
 
 LOWER = frozenset(
@@ -35,13 +36,15 @@ FLOAT32 = frozenset(
 
 WIDEST = frozenset("cat concat concatenate index_copy stack".split())
 
+ALONE = frozenset("addmv bilinear dot mv vdot".split())
+
 # Padding by repeating values computes in float32 for these numbers of padded dimensions.
 _WIDE_PADDING = {"reflect": (1, 2), "replicate": (1, 2, 3)}
 
 
 def policy(name: str, args: tuple, kwargs: dict) -> frozenset | None:
     """The list that a call of function `name` falls under."""
-    for names in (LOWER, FLOAT32, WIDEST):
+    for names in (LOWER, FLOAT32, WIDEST, ALONE):
         if name in names:
             return names
     if name == "pad":

@@ -19,7 +19,8 @@ def update(params: list[Tensor], grads: list[Tensor], states: States, hyper: Hyp
         state["step"] += 1
         step = state["step"]
         rate = lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
-        where, values = _entries(ascending(grad, hyper))
+        where, values = _entries(grad)
+        values = ascending(values, hyper)
         if values.numel() == 0:
             continue
         average, square = state["exp_avg"], state["exp_avg_sq"]
