@@ -109,7 +109,7 @@ def histogram_meta(x: Spec, edges: Spec, weight: Spec | None, *, density) -> Spe
 
 def histogram_ref(x, edges, weight, *, density):
     weight = None if weight is None else weight.reshape(-1)
-    return np.histogram(x.reshape(-1), edges, weights=weight, density=density)[0].astype(x.dtype)
+    return histogram_of_points(x.reshape(-1, 1), [edges], weight, density).astype(x.dtype)
 
 
 def histogram_samples(rng):
