@@ -52,6 +52,7 @@ from flambeau.tensor import (  # noqa: F401
     joining,
     operators,
     ordering,
+    printing,
     pickling,
     products,
     rearranging,
@@ -86,6 +87,7 @@ from flambeau.tensor.inspection import (  # noqa: F401
     set_default_dtype,
     set_default_tensor_type,
 )
+from flambeau.tensor.printing import get_printoptions, set_printoptions  # noqa: F401
 from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
 from flambeau.tensor.tensor import Tensor  # noqa: F401
 

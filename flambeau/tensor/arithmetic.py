@@ -77,6 +77,7 @@ def sub(input, other, *, alpha=1):
 @public(method=False)
 def rsub(input, other, *, alpha=1):
     """other - alpha * input."""
+    tensor_argument("rsub", input)
     return sub(other, input, alpha=alpha)
 
 

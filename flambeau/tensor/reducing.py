@@ -85,6 +85,15 @@ def all(input, dim=None, keepdim=False):
     return reductions.all(input, dim=reduced_dims("all", input, dim), keepdim=bool(keepdim))
 
 
+@public
+def hash_tensor(input, dim=(), *, keepdim=False, mode=0):
+    """Exclusive or of the elements' bits, as uint64."""
+    if mode != 0:
+        raise OpError(complaint("hash_tensor", "mode must be 0", dict(mode=mode)))
+    return reductions.hash_bits(input, dim=reduced_dims("hash_tensor", input, dim),
+                                keepdim=bool(keepdim))
+
+
 # Spread --------------------------------------------------------------------------------------
 
 

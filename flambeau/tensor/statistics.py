@@ -57,7 +57,7 @@ def mode(input, dim=-1, keepdim=False):
 @public(exact_out=True)
 def aminmax(input, *, dim=None, keepdim=False):
     """(smallest, largest) of all elements, or along `dim`."""
-    if input.numel() == 0 and (dim is None or input.shape[dim] == 0):
+    if input.numel() == 0 and dim is None:
         raise OpError(complaint("aminmax", "cannot compute aminmax over an empty dimension as the "
                                 "operation has no identity", dict(shape=list(input.shape))))
     if dim is None and keepdim:
