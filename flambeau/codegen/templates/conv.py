@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from flambeau.codegen.target import Target
+from flambeau.codegen.templates import winograd
 from flambeau.codegen.templates.conv_direct import DirectConv, forward_problem, gradient_problem
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.conv_weight import WeightGradient
@@ -10,7 +13,11 @@ from flambeau.codegen.templates.entry import Kernel, slot
 from flambeau.codegen.templates.epilogue import Epilogue
 from flambeau.codegen.templates.gemm_kernel import emit_gemm, with_swapped_operands
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GemmSpec
+from flambeau.codegen.templates.winograd_weight import WinogradWeight
 from flambeau.codegen.text import Module, size_of
+
+
+FEW_CHANNELS = 16  # below, transforming tiles costs more than it saves
 
 
 def emit_forward(
@@ -25,6 +32,8 @@ def emit_forward(
         return _emit_zeros(module, name, spec, spec.y_count, pointers)
     if _is_product(spec) and not (epilogue and spec.y_layout == "NCHW"):
         return _emit_product(module, name, spec, target, epilogue)
+    if suits_winograd(spec):
+        return _emit_winograd(module, name, winograd.forward_problem(spec, epilogue), target)
     return DirectConv(module, name, forward_problem(spec, epilogue), target).emit()
 
 
@@ -34,6 +43,8 @@ def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Targe
         return _emit_zeros(module, name, spec, spec.x_count, 3)
     if _is_product(spec):
         return _emit_product_gradient(module, name, spec, target)
+    if suits_winograd(spec):
+        return _emit_winograd(module, name, winograd.gradient_problem(spec), target)
     return DirectConv(module, name, gradient_problem(spec), target).emit()
 
 
@@ -46,7 +57,29 @@ def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Targ
         product = GemmSpec(spec.k, spec.c, pixels, spec.dtype, trans_a=True)
         inner = emit_gemm(module, f"{name}_product", product, target)
         return with_swapped_operands(module, name, inner)
+    if suits_winograd(spec):
+        return WinogradWeight(module, name, spec, target).emit()
     return WeightGradient(module, name, spec, target).emit()
+
+
+def suits_winograd(spec: ConvSpec) -> bool:
+    """Whether minimal filtering applies, is allowed and saves enough multiplications."""
+    if not spec.winograd or (spec.r, spec.s) != (3, 3) or spec.groups != 1:
+        return False
+    simple = spec.stride == spec.dilation == (1, 1) and max(spec.padding) <= 2
+    if not simple or spec.dtype != "float32" or min(spec.c, spec.k) < FEW_CHANNELS:
+        return False
+    m = spec.winograd
+    tiles = math.ceil(spec.out_h / m) * math.ceil(spec.out_w / m)
+    return tiles * (m + 2) ** 2 < 0.6 * 9 * spec.out_h * spec.out_w
+
+
+def _emit_winograd(module: Module, name: str, problem: winograd.Problem, target: Target) -> Kernel:
+    """By channels where there are more of them than tiles."""
+    kernel = winograd.Winograd(module, name, problem, target)
+    if kernel.all_tiles <= problem.target_channels and kernel.blocks > 1:
+        return kernel.emit_by_channels()
+    return kernel.emit_by_tiles()
 
 
 def _is_product(spec: ConvSpec) -> bool:

@@ -21,12 +21,12 @@ from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates import winograd_transform as transform
 from flambeau.codegen.templates.conv_spec import ConvSpec
-from flambeau.codegen.templates.conv_stage import Stage
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.epilogue import Epilogue, Place
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
 from flambeau.codegen.templates.strided import emit_transpose, load_strided
+from flambeau.codegen.templates.winograd_tiles import Tiles
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector, zero
 from flambeau.runtime import pool
 
@@ -78,115 +78,6 @@ def gradient_problem(spec: ConvSpec) -> Problem:
 
 
 @dataclass(slots=True)
-class Tiles:
-    """What forward and weight gradient share: a picture cut into tiles, and V made from it.
-
-    A unit is a row of tiles of one image; unit u is row ``u % high`` of image ``u // high``.
-    """
-
-    module: Module
-    name: str
-    n: int
-    channels: int
-    layout: str
-    h: int
-    w: int
-    padding: tuple[int, int]
-    m: int
-    dtype: str
-    lanes: int
-    element: str = field(init=False)
-    type: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.element = ELEMENTS[self.dtype]
-        self.type = vector(self.lanes, self.element)
-
-    @property
-    def a(self) -> int:
-        """Inputs of a tile along each side."""
-        return self.m + 2
-
-    @property
-    def positions(self) -> int:
-        return self.a * self.a
-
-    @property
-    def high(self) -> int:
-        return math.ceil((self.h + 2 * self.padding[0] - 2) / self.m)
-
-    @property
-    def wide(self) -> int:
-        return math.ceil((self.w + 2 * self.padding[1] - 2) / self.m)
-
-    @property
-    def units(self) -> int:
-        return self.n * self.high
-
-    @property
-    def stage_width(self) -> int:
-        return self.wide * self.m + 2
-
-    @property
-    def stage_bytes(self) -> int:
-        count = self.a * self.stage_width * self.channels + self.lanes
-        return -(-count * size_of(self.element) // 64) * 64
-
-    @property
-    def row(self) -> int:
-        """Elements of a row of V: the channels, and a line against conflicts."""
-        line = 64 // size_of(self.element)
-        return -(-self.channels // line) * line + line
-
-    def emit_stage(self, f: Function, source: Value, unit: Operand, staged: Value) -> None:
-        """Stage the rows of x that a unit needs."""
-        stage = Stage(
-            self.module, f"{self.name}_stage", self.type, self.layout, self.h, self.w,
-            self.channels, -self.padding[1], self.stage_width, self.channels, self.channels,
-        )  # fmt: skip
-        image, row = f.udiv(unit, self.high), f.urem(unit, self.high)
-        start = f.gep(source, f.mul(image, self.channels * self.h * self.w), self.element)
-        begin = f.sub(f.mul(row, self.m), self.padding[0])
-        stage.emit(f, start, staged, begin, self.a)
-
-    def input_kernel(self, distance: int) -> str:
-        """``input(staged, v)``: one tile of staged pixels to V; positions `distance` apart."""
-        name = f"{self.name}_input"
-        if name in self.module:
-            return name
-        parameters = [("ptr noalias readonly", "staged"), ("ptr noalias", "v")]
-        f = self.module.function(name, parameters)
-        staged, v = f.arguments
-        _, _, matrix = transform.matrices(self.m)
-
-        def group(c: Operand, count: int) -> None:
-            x = [
-                [
-                    f.load_lanes(self.type, self._pixel(f, staged, i, j, c), count)
-                    for j in range(self.a)
-                ]
-                for i in range(self.a)
-            ]
-            y = transform.apply_both(f, matrix, matrix, x)
-            for p, value in enumerate(v for row in y for v in row):
-                f.store(value, f.gep(v, f.add(c, p * distance), self.element))
-
-        transform.each_group(f, self.channels, self.lanes, group)
-        f.ret()
-        return name
-
-    def _pixel(self, f: Function, staged: Value, i: int, j: int, c: Operand) -> Value:
-        return f.gep(staged, f.add(c, (i * self.stage_width + j) * self.channels), self.element)
-
-    def emit_input(self, f: Function, staged: Value, v: Value, distance: int, row: int) -> None:
-        """Transform the tiles of a staged unit; rows of V are `row` elements apart."""
-        kernel = self.input_kernel(distance)
-        with f.loop(0, self.wide) as loop:
-            at = f.gep(staged, f.mul(loop.index, self.m * self.channels), self.element)
-            f.call(kernel, "void", at, f.gep(v, f.mul(loop.index, row), self.element))
-
-
-@dataclass(slots=True)
 class Winograd:
     """Emits one problem into a module."""
 
@@ -209,8 +100,10 @@ class Winograd:
         self.type = vector(self.lanes, self.element)
         self.shape = microkernel.tile_shape(self.target, self.element)
         self.tiles = Tiles(
-            self.module, self.name, problem.n, problem.source_channels, problem.source_layout,
-            problem.h, problem.w, problem.padding, problem.m, problem.dtype, self.lanes,
+            self.module, f"{self.name}_input", problem.n, problem.source_channels,
+            problem.source_layout, problem.h, problem.w, -problem.padding[0],
+            -problem.padding[1], problem.m + 2, problem.m, self._wide(problem.out_h),
+            self._wide(problem.out_w), transform.matrices(problem.m)[2], self.type,
         )  # fmt: skip
         self.units = self.units or self._units()
         self.depth = self.depth or min(problem.source_channels, 64)
@@ -219,12 +112,15 @@ class Winograd:
         """Rows of tiles of a chunk: V and one block of U and M in the second-level cache."""
         tiles = self.tiles
         unit = tiles.positions * tiles.wide * (tiles.row + self.block) * self.size
-        most = max(1, int(self.target.level2_bytes * 0.35) // unit)
-        wanted = max(1, 2 * self.shape.rows // tiles.wide)
+        most = max(1, int(self.target.level2_bytes * 0.45) // unit)
+        wanted = max(1, 4 * self.shape.rows // tiles.wide)
         each = max(1, tiles.units // (2 * pool.get_num_threads()))
         return max(1, min(most, wanted, each))
 
     # geometry
+
+    def _wide(self, size: int) -> int:
+        return math.ceil(size / self.problem.m)
 
     @property
     def size(self) -> int:
@@ -311,7 +207,7 @@ class Winograd:
             ]
             y = transform.apply_both(f, matrix, matrix, x)
         else:
-            y = [[zero(self.type)] * self.tiles.a] * self.tiles.a
+            y = [[zero(self.type)] * self.tiles.side] * self.tiles.side
         for p, value in enumerate(v for row in y for v in row):
             f.store(value, f.gep(u, p * distance, self.element))
 
@@ -328,7 +224,7 @@ class Winograd:
         slots, m, y, pixel, channel = f.arguments
         pointers = tuple(slot(f, slots, 3 + i) for i in range(self.pointers - 3))
         matrix, _, _ = transform.matrices(self.problem.m)
-        a, width = self.tiles.a, self.problem.out_w
+        a, width = self.tiles.side, self.problem.out_w
         for j in range(0, channels, self.lanes):
             count = min(self.lanes, channels - j)
             x = [
@@ -477,6 +373,11 @@ class Winograd:
         target = f.gep(slot(f, slots, TARGET), start, self.element)
         f.call(name, "void", out, target, rows * problem.out_w)
 
+    def _stage(self, f: Function, slots: Value, unit: Operand, staged: Value) -> None:
+        """Stage the source rows of a unit."""
+        channels = self.problem.source_channels
+        self.tiles.emit_stage(f, slot(f, slots, SOURCE), unit, staged, channels, channels)
+
     # by tiles
 
     @property
@@ -548,9 +449,9 @@ class Winograd:
         count = f.minimum(f.sub(tiles.units, first), self.units)
         v_distance, m_distance = self.chunk_tiles * tiles.row, self.chunk_tiles * self.block
         with f.loop(0, count) as unit:
-            tiles.emit_stage(f, slot(f, slots, SOURCE), f.add(first, unit.index), staged)
+            self._stage(f, slots, f.add(first, unit.index), staged)
             at = f.gep(v, f.mul(unit.index, tiles.wide * tiles.row), self.element)
-            tiles.emit_input(f, staged, at, v_distance, tiles.row)
+            tiles.emit_transform(f, staged, at, v_distance)
         channels = self.problem.source_channels
         distances = (v_distance, channels * self.block, m_distance)
         with f.loop(0, self.blocks) as block:
@@ -599,9 +500,9 @@ class Winograd:
         v_bytes = tiles.positions * self.all_tiles * tiles.row * self.size
         own = max(self._channel_bytes, tiles.stage_bytes)
         staged = thread_memory(f, memory, v_bytes, own, thread)
-        tiles.emit_stage(f, slot(f, slots, SOURCE), i, staged)
+        self._stage(f, slots, i, staged)
         v = f.gep(memory, f.mul(i, tiles.wide * tiles.row), self.element)
-        tiles.emit_input(f, staged, v, self.all_tiles * tiles.row, tiles.row)
+        tiles.emit_transform(f, staged, v, self.all_tiles * tiles.row)
         f.ret()
         return name
 
