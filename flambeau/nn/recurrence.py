@@ -2,7 +2,9 @@
 
 A sequence is rows: those of step 0, then those of step 1, ..., with `sizes[t]` of them at step t,
 never more than at the step before (a packed sequence; an ordinary one has `batch` everywhere).
-What depends on the input alone is one matrix product over all steps; the loop does the rest.
+What depends on the input alone is one matrix product over all steps. The rest is a loop, which
+runs on ndarrays where nobody is watching, and on tensors under capture, autocast, transforms and
+higher derivatives.
 """
 
 from __future__ import annotations
@@ -11,8 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau.autograd.function import Function
+from flambeau.autograd.gradients import grad
+from flambeau.autograd.modes import is_grad_enabled
+from flambeau.core import context
+from flambeau.core.dtype import float32, float64
 from flambeau.nn import functional as F
-from flambeau.tensor import Tensor, cat, stack
+from flambeau.nn.recurrent_kernels import kernel, row_slices
+from flambeau.tensor import Tensor, cat, from_numpy, stack
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, "LayerWeights"], State]
@@ -42,7 +49,7 @@ class LayerWeights:
         self.b_ih: Any = weights[2] if has_biases else None
         self.b_hh: Any = weights[3] if has_biases else None
         rest = weights[4:] if has_biases else weights[2:]
-        self.w_hr = rest[0] if rest else None
+        self.w_hr: Any = rest[0] if rest else None
 
     def of_input(self, x: Tensor) -> Tensor:
         """The input's part of the gates, for any number of steps at once."""
@@ -88,6 +95,102 @@ def relu_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
     return ((gates_x + weights.of_hidden(state[0])).relu(),)
 
 
+STEPS: dict[str, Step] = {
+    "lstm": lstm_step,
+    "gru": gru_step,
+    "tanh": tanh_step,
+    "relu": relu_step,
+}
+
+
+class Direction(Function):
+    """One direction of a layer on ndarrays: (rows, h) or (rows, h, c)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kind: str,
+        sizes: tuple[int, ...],
+        reverse: bool,
+        *tensors: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        ctx.call = kind, sizes, reverse
+        ctx.save_for_backward(*tensors)
+        gates, h, c, w_hh, b_hh, w_hr = (None if t is None else t.detach().numpy() for t in tensors)
+        ctx.kernel = kernel(kind, row_slices(sizes, reverse), w_hh, b_hh, w_hr)
+        return tuple(from_numpy(result) for result in ctx.kernel.run(gates, h, c))
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Tensor) -> tuple[Any, ...]:
+        tensors = ctx.saved_tensors
+        if is_grad_enabled():
+            return None, None, None, *differentiated(ctx.call, tensors, cts)
+        arrays = [ct.detach().numpy() for ct in cts]
+        found = ctx.kernel.back(*arrays, *[None] * (3 - len(arrays)))
+        given = (None if a is None else from_numpy(a) for a in found.values())
+        return None, None, None, *given
+
+
+def differentiated(
+    call: tuple[str, tuple[int, ...], bool], tensors: Sequence[Tensor | None], cts: Any
+) -> list[Tensor | None]:
+    """The gradients of a direction as functions of its operands, for higher derivatives."""
+    operands = [None if t is None else t.view_as(t) for t in tensors]
+    wanted = [t for t in operands if t is not None and t.requires_grad]
+    rows, state = on_tensors(*call, *operands)
+    outs = [(o, ct) for o, ct in zip((rows, *state), cts, strict=True) if o.requires_grad]
+    found = iter(
+        grad(
+            [o for o, _ in outs],
+            wanted,
+            [ct for _, ct in outs],
+            create_graph=True,
+            allow_unused=True,
+        )
+    )
+    return [next(found) if t is not None and t.requires_grad else None for t in operands]
+
+
+def on_tensors(
+    kind: str,
+    sizes: Sequence[int],
+    reverse: bool,
+    gates: Tensor,
+    h: Tensor,
+    c: Tensor | None,
+    w_hh: Tensor,
+    b_hh: Tensor | None,
+    w_hr: Tensor | None,
+) -> tuple[Tensor, State]:
+    """One direction of a layer, step by step with tensor operations."""
+    weights = LayerWeights([w for w in (w_hh, w_hh, b_hh, b_hh) if w is not None], b_hh is not None)
+    weights.w_hr = w_hr
+    steps = Pieces.apply(gates, tuple(sizes), 0) if len(sizes) > 1 else (gates,)
+    state = (h,) if c is None else (h, c)
+    run = run_backward if reverse else run_forward
+    outputs, state = run(STEPS[kind], steps, sizes, state, weights)
+    return (cat(outputs) if len(outputs) > 1 else outputs[0]), state
+
+
+def is_plain(*tensors: Tensor | None) -> bool:
+    """Whether the tensors hold ordinary floats in memory and no context sees the operations."""
+    return context.state.top is None and all(
+        t is None or (t._array is not None and t.dtype in (float32, float64)) for t in tensors
+    )
+
+
+def run_direction(
+    kind: str, sizes: Sequence[int], reverse: bool, rows: Tensor, state: State, w: LayerWeights
+) -> tuple[Tensor, State]:
+    """(output rows, last state) of one direction of a layer."""
+    gates = w.of_input(rows)
+    operands = (gates, state[0], state[1] if len(state) > 1 else None, w.w_hh, w.b_hh, w.w_hr)
+    if is_plain(*operands):
+        out, *last = Direction.apply(kind, tuple(sizes), reverse, *operands)
+        return out, tuple(last)
+    return on_tensors(kind, sizes, reverse, *operands)
+
+
 def run_forward(
     step: Step, gates: Sequence[Tensor], sizes: Sequence[int], state: State, w: LayerWeights
 ) -> tuple[list[Tensor], State]:
@@ -122,7 +225,7 @@ def run_backward(
 
 
 def run_layers(
-    step: Step,
+    kind: str,
     rows: Tensor,
     sizes: Sequence[int],
     start: State,
@@ -137,12 +240,10 @@ def run_layers(
     last: list[State] = []
     for number, directions in enumerate(layers):
         outputs = []
-        for w, run in zip(directions, (run_forward, run_backward), strict=False):
-            gates = w.of_input(rows)
-            steps = Pieces.apply(gates, tuple(sizes), 0) if len(sizes) > 1 else (gates,)
+        for reverse, w in enumerate(directions):
             own = tuple(s[len(last)] for s in start)
-            out, state = run(step, steps, sizes, own, w)
-            outputs.append(cat(out) if len(out) > 1 else out[0])
+            out, state = run_direction(kind, sizes, bool(reverse), rows, own, w)
+            outputs.append(out)
             last.append(state)
         rows = cat(outputs, 1) if len(outputs) > 1 else outputs[0]
         if dropout and train and number < len(layers) - 1:
@@ -160,7 +261,7 @@ def grouped(
     return [cells[i : i + directions] for i in range(0, len(cells), directions)]
 
 
-def network(step: Step, *args: Any) -> tuple[Tensor, State]:
+def network(kind: str, *args: Any) -> tuple[Tensor, State]:
     """A network from PyTorch's two lists of arguments.
 
     (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first), or
@@ -178,7 +279,7 @@ def network(step: Step, *args: Any) -> tuple[Tensor, State]:
         rows = x.reshape(steps * batch, x.shape[2])
     start = (hx,) if isinstance(hx, Tensor) else tuple(hx)
     layers = grouped(params, has_biases, num_layers, both)
-    rows, state = run_layers(step, rows, sizes, start, layers, dropout, train)
+    rows, state = run_layers(kind, rows, sizes, start, layers, dropout, train)
     if packed:
         return rows, state
     out = rows.reshape(steps, batch, rows.shape[1])
@@ -187,25 +288,25 @@ def network(step: Step, *args: Any) -> tuple[Tensor, State]:
 
 def lstm(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
     """(output, h_n, c_n) of a long short-term memory network; arguments as for `network`."""
-    output, (h, c) = network(lstm_step, *args)
+    output, (h, c) = network("lstm", *args)
     return output, h, c
 
 
 def gru(*args: Any) -> tuple[Tensor, Tensor]:
     """(output, h_n) of a gated recurrent network; arguments as for `network`."""
-    output, (h,) = network(gru_step, *args)
+    output, (h,) = network("gru", *args)
     return output, h
 
 
 def rnn_tanh(*args: Any) -> tuple[Tensor, Tensor]:
     """(output, h_n) of a recurrent network with tanh; arguments as for `network`."""
-    output, (h,) = network(tanh_step, *args)
+    output, (h,) = network("tanh", *args)
     return output, h
 
 
 def rnn_relu(*args: Any) -> tuple[Tensor, Tensor]:
     """(output, h_n) of a recurrent network with relu; arguments as for `network`."""
-    output, (h,) = network(relu_step, *args)
+    output, (h,) = network("relu", *args)
     return output, h
 
 

@@ -294,3 +294,16 @@ def test_data_parallel_is_the_module():
     net = fb.nn.DataParallel(fb.nn.Linear(2, 2))
     assert list(net.state_dict()) == ["module.weight", "module.bias"]
     assert net(fb.ones(1, 2)).tolist() == net.module(fb.ones(1, 2)).tolist()
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_recurrent_nets_differentiate_twice(kind):
+    results = []
+    for library in LIBRARIES:
+        library.manual_seed(0)
+        net = getattr(library.nn, kind)(2, 3, num_layers=2, bidirectional=True).double()
+        x = library.linspace(-1, 1, 12, dtype=library.float64).reshape(3, 2, 2).requires_grad_()
+        inputs = [x, *net.parameters()]
+        first = library.autograd.grad(net(x)[0].cos().sum(), inputs, create_graph=True)
+        results.append([*first, *library.autograd.grad(sum((g * g).sum() for g in first), inputs)])
+    agree(results)

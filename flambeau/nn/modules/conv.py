@@ -41,6 +41,7 @@ class _ConvNd(Module):
     ]
     _dimensions = 0
     _function = ""
+    bias: Any
 
     def __init__(
         self,
@@ -86,8 +87,6 @@ class _ConvNd(Module):
         if self.transposed:
             first, second = second, first
         return (first, second // self.groups, *self.kernel_size)
-
-    bias: Any
 
     def reset_parameters(self) -> None:
         """Draw the weight and then the bias again, uniform in +-1/sqrt(fan_in)."""
