@@ -2,8 +2,8 @@
 
     python bench/ops_native.py [NAME ...]
 
-Prints microseconds of ours and of PyTorch (THREADS, by default two) at 2^14, 2^18 and 2^22 elements, and how
-many times faster ours is. The compile time of each kernel (empty cache) stands at the end.
+Prints microseconds of ours and of PyTorch at 2^14, 2^18 and 2^22 elements on THREADS (two) threads,
+and how many times faster ours is. The compile time of each kernel (empty cache) stands at the end.
 """
 
 from __future__ import annotations
@@ -83,8 +83,11 @@ def layer_norm(n: int):
         scale = unary("rsqrt", square * (1.0 / k) + 1e-5)
         return (x[i] - mean) * scale * w[i[1]] + b[i[1]]
 
-    return (nest((m, k), body), dict(x=a, w=weight, b=bias),
-            lambda: torch.nn.functional.layer_norm(a, (k,), weight, bias))
+    return (
+        nest((m, k), body),
+        dict(x=a, w=weight, b=bias),
+        lambda: torch.nn.functional.layer_norm(a, (k,), weight, bias),
+    )
 
 
 def sum_all(n: int):
@@ -97,8 +100,11 @@ def sum_axis0(n: int):
     side = int(n**0.5)
     x = Buf("x", (side, side))
     a = torch.randn(side, side)
-    return (nest((side,), lambda i: reduce("add", (side,), lambda r: x[r + i])), dict(x=a),
-            lambda: a.sum(0))
+    return (
+        nest((side,), lambda i: reduce("add", (side,), lambda r: x[r + i])),
+        dict(x=a),
+        lambda: a.sum(0),
+    )
 
 
 def transposed_add(n: int):
@@ -109,8 +115,15 @@ def transposed_add(n: int):
 
 
 CASES: dict[str, Callable] = dict(
-    add=add, gelu=gelu, chain=chain, softmax=softmax, layer_norm=layer_norm, sum_all=sum_all,
-    sum_axis0=sum_axis0, transposed_add=transposed_add)
+    add=add,
+    gelu=gelu,
+    chain=chain,
+    softmax=softmax,
+    layer_norm=layer_norm,
+    sum_all=sum_all,
+    sum_axis0=sum_axis0,
+    transposed_add=transposed_add,
+)
 
 
 def seconds(run: Callable[[], object], inner: int) -> float:
@@ -139,7 +152,9 @@ def case(name: str, n: int) -> tuple[float, float, float, Kernel]:
     compile_seconds = time.perf_counter() - start
     wanted = reference()
     out = np.empty(tuple(wanted.shape), np.float32)
-    addresses = [inputs[p].data_ptr() if p in inputs else out.ctypes.data for p in kernel.parameters]
+    addresses = [
+        inputs[p].data_ptr() if p in inputs else out.ctypes.data for p in kernel.parameters
+    ]
     kernel.entry(*addresses)
     np.testing.assert_allclose(out, wanted.numpy(), rtol=2e-4, atol=2e-4 * n**0.5 / 16)
     ours, theirs = compared(lambda: kernel.entry(*addresses), reference)
@@ -149,7 +164,9 @@ def case(name: str, n: int) -> tuple[float, float, float, Kernel]:
 def main(names: list[str]) -> None:
     torch.set_num_threads(THREADS)
     pool.set_num_threads(THREADS)
-    print(f"{'us, ours / PyTorch':16}" + "".join(f"{f'2^{s}':>28}" for s in SIZES) + "   compile ms")
+    print(
+        f"{'us, ours / PyTorch':16}" + "".join(f"{f'2^{s}':>28}" for s in SIZES) + "   compile ms"
+    )
     for name in names or CASES:
         line, compiles = f"{name:16}", []
         for s in SIZES:

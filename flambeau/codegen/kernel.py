@@ -4,8 +4,8 @@
     kernel.entry(x_address, y_address, out_address)
 
 The entry takes the addresses of `kernel.parameters`, then the runtime sizes and scalars of
-`kernel.numbers`, in order. It keeps the GIL. Buffers that are written and read again in between live
-inside of the kernel.
+`kernel.numbers`, in order. It keeps the GIL unless the work is long. Buffers that are written and
+read again in between live inside of the kernel.
 """
 
 from __future__ import annotations
@@ -42,13 +42,22 @@ class Kernel:
 
 
 def machine_of(target: targets.Target) -> Machine:
-    return Machine(target.vector_bytes, target.vector_registers, target.masked_memory,
-                   target.level1_bytes, target.level2_bytes)
+    return Machine(
+        target.vector_bytes,
+        target.vector_registers,
+        target.masked_memory,
+        target.level1_bytes,
+        target.level2_bytes,
+    )
 
 
-def compile_kernel(nests: Nest | Iterable[Nest], *, threads: bool = True,
-                   parameters: Sequence[str] | None = None,
-                   target: targets.Target | None = None) -> Kernel:
+def compile_kernel(
+    nests: Nest | Iterable[Nest],
+    *,
+    threads: bool = True,
+    parameters: Sequence[str] | None = None,
+    target: targets.Target | None = None,
+) -> Kernel:
     """One native entry for `nests`, fused where that pays, run in order.
 
     `parameters` orders the buffers that the caller passes; without it they are those read before

@@ -47,8 +47,11 @@ def instead(f: Function, rare: Value, fast: Value, name: str, args: list[Value])
 
 def product_error(f: Function, a: Value, b: Value, product: Value) -> Value:
     """a * b - product, exactly."""
-    return f.intrinsic("llvm.fma", a.type, a, b, f.fneg(product)) if f.module.vector_bits > 128 \
+    return (
+        f.intrinsic("llvm.fma", a.type, a, b, f.fneg(product))
+        if f.module.vector_bits > 128
         else split_product_error(f, a, b, product)
+    )
 
 
 def split_product_error(f: Function, a: Value, b: Value, product: Value) -> Value:

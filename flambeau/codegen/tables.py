@@ -1,9 +1,9 @@
 """Odd saturating functions of float32 from a 32-entry table in two AVX-512 registers.
 
-|x| / width = n + r with whole n and |r| <= 1/2; the polynomial in r whose coefficients stand at n in
-the table gives the value. One `vpermi2ps` a coefficient looks up 16 lanes, so erf costs 15 cycles for
-16 elements where a rational form with an exponential costs 40. Entry 0 is odd, so the result is
-accurate relative to itself down to denormals.
+|x| / width = n + r with whole n and |r| <= 1/2; the polynomial in r whose coefficients stand at n
+in the table gives the value. One `vpermi2ps` a coefficient looks up 16 lanes, so erf costs 15
+cycles for 16 elements where a rational form with an exponential costs 40. Entry 0 is odd, so the
+result is accurate relative to itself down to denormals.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SHIFT = 1.5 * 2.0**23  # adding it leaves the rounded integer in the low bits
 
 # name -> (function, width of an entry, degree)
 TABLES: dict[str, tuple[Callable[[float], float], float, int]] = dict(
-    erf=(math.erf, 0.125, 5), tanh=(math.tanh, 0.3, 7))
+    erf=(math.erf, 0.125, 5), tanh=(math.tanh, 0.3, 7)
+)
 
 
 def has_table(f: Function, name: str, x: Value) -> bool:
@@ -79,7 +80,7 @@ def one_register(f: Function, name: str, x: Value) -> Value:
     index = f.cast("bitcast", shifted, vector(LANES, "i32"))
     total: Value | None = None
     for row in coefficients(name):
-        low, high = (constants(row[k: k + LANES].tolist(), "float") for k in (0, LANES))
+        low, high = (constants(row[k : k + LANES].tolist(), "float") for k in (0, LANES))
         c = f.pure_call("llvm.x86.avx512.vpermi2var.ps.512", type, low, index, high)
         total = c if total is None else f.fma(total, r, c)
     assert total is not None

@@ -101,5 +101,7 @@ class Rewriter:
         self.fired[fired.name] += 1
         if self.fired.total() > self.limit:
             most = ", ".join(f"{name} x{n}" for name, n in self.fired.most_common(4))
-            raise RewriteLimit(f"rewrite: rules must come to rest within {self.limit} steps; got {most}. "
-                               "Two of these rules undo each other, or one grows its own input.")
+            raise RewriteLimit(
+                f"rewrite: rules must come to rest within {self.limit} steps; got {most}. "
+                "Two of these rules undo each other, or one grows its own input."
+            )

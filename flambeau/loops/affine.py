@@ -1,9 +1,9 @@
 """Index arithmetic as sums: `constant + sum of coefficient * atom`.
 
-An atom is an iterator or any int64 expression that is not itself a sum (a quotient, a loaded index).
-Coefficients and the constant are ints, or expressions of sizes known at run time only. Division and
-remainder by a constant are carried out where ranges prove that they leave nothing behind, so views
-of views come out as plain strides.
+An atom is an iterator or any int64 expression that is not itself a sum (a quotient, a loaded
+index). Coefficients and the constant are ints, or expressions of sizes known at run time only.
+Division and remainder by a constant are carried out where ranges prove that they leave nothing
+behind, so views of views come out as plain strides.
 """
 
 from __future__ import annotations
@@ -119,8 +119,12 @@ def affine(e: Expr) -> Affine:
 
 
 def depends_on_sizes_only(e: Expr) -> bool:
-    return e.kind in ("size", "const") or bool(e.args) and e.dtype is dtypes.int64 and all(
-        depends_on_sizes_only(a) for a in e.args)
+    return (
+        e.kind in ("size", "const")
+        or bool(e.args)
+        and e.dtype is dtypes.int64
+        and all(depends_on_sizes_only(a) for a in e.args)
+    )
 
 
 def product(e: Expr) -> Affine:

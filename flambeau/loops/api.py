@@ -1,10 +1,10 @@
 """The vocabulary that lowerings are written in.
 
-    from flambeau.loops.api import Buf, nest, reduce, where
+from flambeau.loops.api import Buf, nest, reduce, where
 
-    def mean(x):
-        n = x.shape[-1]
-        return nest(x.shape[:-1], lambda i: reduce("add", (n,), lambda r: x[i + r]) / n)
+def mean(x):
+    n = x.shape[-1]
+    return nest(x.shape[:-1], lambda i: reduce("add", (n,), lambda r: x[i + r]) / n)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from flambeau.loops.expr import (
 from flambeau.loops.nest import Buf, Nest, Store, nest, reduce, scan, store
 
 
-def Scalar(name: str, dtype) -> Expr:  # noqa: N802  it stands for a parameter, as Buf does
+def Scalar(name: str, dtype) -> Expr:
     """A number passed at run time: use it as any expression."""
     from flambeau.loops.expr import scalar
 
@@ -51,6 +51,28 @@ def not_equal(x, y) -> Expr:
     return apply("ne", x, y)
 
 
-__all__ = ["Buf", "Expr", "Nest", "Scalar", "Store", "apply", "binary", "cast", "check", "const",
-           "equal", "guarded", "index", "maximum", "minimum", "nest", "not_equal", "reduce", "scan", "size",
-           "store", "unary", "where"]
+__all__ = [
+    "Buf",
+    "Expr",
+    "Nest",
+    "Scalar",
+    "Store",
+    "apply",
+    "binary",
+    "cast",
+    "check",
+    "const",
+    "equal",
+    "guarded",
+    "index",
+    "maximum",
+    "minimum",
+    "nest",
+    "not_equal",
+    "reduce",
+    "scan",
+    "size",
+    "store",
+    "unary",
+    "where",
+]

@@ -8,13 +8,13 @@ iter      -                   (name, extent)        a loop variable over range(e
 size      -                   (name, low, high)     a size known at run time, within [low, high]
 scalar    -                   name                  a number passed at run time
 load      one per dimension   Buf                   the element at that index
-guarded   condition, other,   Buf                   the element where the condition holds (nothing is
-          one per dimension                         read elsewhere), else other
-at        offset              Buf                   the element at that offset from the buffer's start;
-                                                    made by the scheduler from `load`
+guarded   condition, other,   Buf                   the element where the condition holds (nothing
+          one per dimension                         is read elsewhere), else other
+at        offset              Buf                   the element at that offset from the buffer's
+                                                    start; made by the scheduler from `load`
 at_where  condition, other,   Buf                   the same for `guarded`
           offset
-cast      x                   -                     x converted to `dtype` as C (floats to ints) does
+cast      x                   -                     x converted to `dtype` as C does
 check     index, size         (op, wrap)            index if 0 <= index < size, else IndexError;
                                                     `wrap` first adds size to a negative index
 where     condition, x, y     -                     x where the condition holds, else y
@@ -75,7 +75,7 @@ class Expr(Node):
         elif self.args:
             free = self.args[0].free.union(*[a.free for a in self.args[1:]])
             if self.kind == "reduce":
-                bound = self.args[self.attr[1]:]
+                bound = self.args[self.attr[1] :]
                 free = free.union(*[i.attr[1].free for i in bound if isinstance(i.attr[1], Expr)])
                 free -= frozenset(bound)
         else:
@@ -152,8 +152,14 @@ class Expr(Node):
         return apply("ge", self, other)
 
     def __bool__(self):
-        raise TypeError(complaint("loops", "a scalar expression has no truth value while lowering",
-                                  dict(kind=self.kind), "Use `where(condition, x, y)`."))
+        raise TypeError(
+            complaint(
+                "loops",
+                "a scalar expression has no truth value while lowering",
+                dict(kind=self.kind),
+                "Use `where(condition, x, y)`.",
+            )
+        )
 
     def __str__(self) -> str:
         from flambeau.loops.text import expression
@@ -230,7 +236,7 @@ def scalar(name: str, dtype) -> Expr:
 
 
 def cast(x: Expr, dtype) -> Expr:
-    """`x` converted: floats to integers toward zero, integers wrap, anything to bool as `x != 0`."""
+    """`x` converted: floats to integers toward zero, integers wrap, all to bool as `x != 0`."""
     d = dtype_of(dtype)
     if x.dtype is d:
         return x
@@ -273,9 +279,14 @@ def apply(name: str, *args: Any) -> Expr:
     xs = operands(name, args)
     d = xs[0].dtype
     if len(xs) != arity or any(x.dtype is not d for x in xs) or not accepts(wanted, d):
-        raise DtypeError(complaint(name, f"{arity} operands of one {wanted} dtype are needed",
-                                   dict(dtypes=tuple(x.dtype.name for x in xs)),
-                                   "Convert with `cast` first."))
+        raise DtypeError(
+            complaint(
+                name,
+                f"{arity} operands of one {wanted} dtype are needed",
+                dict(dtypes=tuple(x.dtype.name for x in xs)),
+                "Convert with `cast` first.",
+            )
+        )
     return Expr.make(name, dtypes.bool if result == BOOLEAN else d, tuple(xs))
 
 
@@ -291,9 +302,14 @@ def where(condition: Expr, x, y) -> Expr:
     """`x` where `condition` holds, else `y`; both are evaluated."""
     a, b = operands("where", (x, y))
     if condition.dtype is not dtypes.bool or a.dtype is not b.dtype:
-        raise DtypeError(complaint("where", "a bool condition and two operands of one dtype are needed",
-                                   dict(dtypes=(condition.dtype.name, a.dtype.name, b.dtype.name)),
-                                   "Convert with `cast` first."))
+        raise DtypeError(
+            complaint(
+                "where",
+                "a bool condition and two operands of one dtype are needed",
+                dict(dtypes=(condition.dtype.name, a.dtype.name, b.dtype.name)),
+                "Convert with `cast` first.",
+            )
+        )
     return Expr.make("where", a.dtype, (condition, a, b))
 
 
@@ -302,7 +318,9 @@ def check(position: Expr, extent, op: str, wrap: bool = False) -> Expr:
 
     With `wrap`, negative positions count from the end first.
     """
-    return Expr.make("check", dtypes.int64, (cast(position, dtypes.int64), index(extent)), (op, wrap))
+    return Expr.make(
+        "check", dtypes.int64, (cast(position, dtypes.int64), index(extent)), (op, wrap)
+    )
 
 
 def item(x: Expr, k: int) -> Expr:

@@ -140,9 +140,13 @@ class Evaluation:
         result = np.where(at < 0, at + n, at) if wrap else at
         bad = (result < 0) | (result >= n)
         if bad.any():
-            raise IndexOutOfRange(complaint(
-                op, f"indices must be in [{'-size' if wrap else '0'}, size)",
-                dict(index=int(np.broadcast_to(at, bad.shape)[bad][0]), size=int(n.max()))))
+            raise IndexOutOfRange(
+                complaint(
+                    op,
+                    f"indices must be in [{'-size' if wrap else '0'}, size)",
+                    dict(index=int(np.broadcast_to(at, bad.shape)[bad][0]), size=int(n.max())),
+                )
+            )
         return result
 
     def reduced(self, e: Expr) -> Any:
@@ -212,9 +216,17 @@ def fold(combine: str, x: np.ndarray, d: dtypes.dtype) -> Any:
     with np.errstate(all="ignore"):
         match combine:
             case "add":
-                return wide(x, d).sum(-1, dtype=None if d.category == dtypes.FLOAT else kind).astype(kind)
+                return (
+                    wide(x, d)
+                    .sum(-1, dtype=None if d.category == dtypes.FLOAT else kind)
+                    .astype(kind)
+                )
             case "mul":
-                return wide(x, d).prod(-1, dtype=None if d.category == dtypes.FLOAT else kind).astype(kind)
+                return (
+                    wide(x, d)
+                    .prod(-1, dtype=None if d.category == dtypes.FLOAT else kind)
+                    .astype(kind)
+                )
             case "any":
                 return (x != 0).any(-1).astype(kind)
             case "all":
@@ -261,7 +273,9 @@ def accumulate(combine: str, x: np.ndarray, axis: int, d: dtypes.dtype) -> Any:
                 return np.logaddexp.accumulate(w, axis).astype(kind)
             case "argmax" | "argmin":
                 best = EXTREME[combine].accumulate(w, axis)
-                at = np.arange(w.shape[axis]).reshape([-1 if a == axis else 1 for a in range(w.ndim)])
+                at = np.arange(w.shape[axis]).reshape(
+                    [-1 if a == axis else 1 for a in range(w.ndim)]
+                )
                 hit = (w == best) | (np.isnan(w) if d.category == dtypes.FLOAT else False)
                 return (best.astype(kind), np.maximum.accumulate(np.where(hit, at, 0), axis))
     raise AssertionError(combine)

@@ -16,8 +16,9 @@ from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.loops.expr import Expr, cast, const, dtype_of, index, item, iterator, load
 
 # combine -> the number of values that a fold carries for each value it is given
-COMBINES = dict(add=1, mul=1, max=1, min=1, any=1, all=1, xor=1,
-                argmax=2, argmin=2, welford=2, logaddexp=1)
+COMBINES = dict(
+    add=1, mul=1, max=1, min=1, any=1, all=1, xor=1, argmax=2, argmin=2, welford=2, logaddexp=1
+)
 
 
 class Buf:
@@ -35,20 +36,31 @@ class Buf:
         self._key = (name, self.shape, self.strides, self.dtype)
         self._hash = hash(self._key)
         if len(self.strides) != len(self.shape):
-            raise ShapeError(complaint("Buf", "one stride a dimension is needed",
-                                       dict(shape=self.shape, strides=self.strides)))
+            raise ShapeError(
+                complaint(
+                    "Buf",
+                    "one stride a dimension is needed",
+                    dict(shape=self.shape, strides=self.strides),
+                )
+            )
 
     def __getitem__(self, position) -> Expr:
         """The element at `position`, one index a dimension."""
         position = position if isinstance(position, tuple) else (position,)
         if len(position) != len(self.shape):
-            raise ShapeError(complaint("load", "one index a dimension is needed", dict(
-                buffer=self.name, shape=self.shape, indices=len(position)), "Use `.at` to broadcast."))
+            raise ShapeError(
+                complaint(
+                    "load",
+                    "one index a dimension is needed",
+                    dict(buffer=self.name, shape=self.shape, indices=len(position)),
+                    "Use `.at` to broadcast.",
+                )
+            )
         return load(self, position)
 
     def at(self, position: tuple) -> Expr:
-        """The element that `position` of a larger shape sees when this buffer is broadcast to it."""
-        own = position[len(position) - len(self.shape):] if self.shape else ()
+        """The element that `position` of a larger shape sees of this buffer broadcast to it."""
+        own = position[len(position) - len(self.shape) :] if self.shape else ()
         return self[tuple(const(0, "int64") if n == 1 else i for n, i in zip(self.shape, own))]
 
     @property
@@ -81,7 +93,7 @@ def contiguous(shape: tuple) -> tuple:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`buf[index] = value`, or with `combine` (add, mul, max, min) fold value into what is there."""
+    """`buf[index] = value`; with `combine` (add, mul, max, min) value is folded into it."""
 
     buf: Buf
     index: tuple[Expr, ...]
@@ -128,7 +140,8 @@ def nest(shape: tuple, body: Callable, out="out", dtype=None) -> Nest:
     """Trace `body(indices)` over `shape`.
 
     The body returns an expression, several in a tuple, or `store(...)`s. Expressions go to `out`:
-    a Buf (or one for each), or a name for a fresh contiguous buffer of that shape. `dtype` converts.
+    a Buf (or one for each), or a name for a fresh contiguous buffer of that shape. `dtype`
+    converts.
     """
     iters = tuple(iterator(f"i{d}", n) for d, n in enumerate(shape))
     result = body(iters)
@@ -151,16 +164,22 @@ def result_store(target, shape: tuple, iters: tuple, value: Expr, dtype) -> Stor
     if isinstance(target, str):
         target = Buf(target, shape, None, dtype or value.dtype)
     if len(target.shape) != len(iters):
-        raise ShapeError(complaint("nest", "the output must have the rank of the domain",
-                                   dict(out=target.shape, domain=shape)))
+        raise ShapeError(
+            complaint(
+                "nest",
+                "the output must have the rank of the domain",
+                dict(out=target.shape, domain=shape),
+            )
+        )
     return Store(target, iters, cast(value, target.dtype))
 
 
 def store(buf: Buf, position: tuple, value: Expr, combine: str | None = None) -> Store:
-    """A store at a computed place, for bodies that scatter. Several points may meet only with `combine`."""
+    """A store at a computed place. Several points may meet at one place only with `combine`."""
     if combine not in (None, "add", "mul", "max", "min"):
-        raise OpError(complaint("store", "combine must be None, add, mul, max or min",
-                                dict(combine=combine)))
+        raise OpError(
+            complaint("store", "combine must be None, add, mul, max or min", dict(combine=combine))
+        )
     return Store(buf, tuple(map(index, position)), cast(value, buf.dtype), combine)
 
 
@@ -176,9 +195,9 @@ _open = _Open()
 def reduce(combine: str, extents: tuple, body: Callable):
     """Fold `body(r)` over `extents` from the identity of `combine`.
 
-    add, mul, max, min (NaN wins), any, all, xor: the folded value. argmax, argmin: (value, index),
-    the first linear index over `extents`, NaN winning. welford: (mean, sum of squared deviations).
-    logaddexp: log of the sum of exp.
+    add, mul, max, min (NaN wins), xor: the folded value; any, all: a bool. argmax, argmin: (value,
+    index), the first linear index over `extents`, NaN winning. welford: (mean, sum of squared
+    deviations). logaddexp: log of the sum of exp.
     """
     carried = carried_values(combine)
     extents = extents if isinstance(extents, tuple) else (extents,)
@@ -194,13 +213,18 @@ def reduce(combine: str, extents: tuple, body: Callable):
 
 def carried_values(combine: str) -> int:
     if combine not in COMBINES:
-        raise OpError(complaint("reduce", f"combine must be one of {', '.join(COMBINES)}",
-                                dict(combine=combine)))
+        raise OpError(
+            complaint(
+                "reduce", f"combine must be one of {', '.join(COMBINES)}", dict(combine=combine)
+            )
+        )
     return COMBINES[combine]
 
 
 def folded(kind: str, combine: str, value: Expr, iters: tuple, carried: int):
     """The reduce or scan node, taken apart when it carries several values."""
+    if combine in ("any", "all"):
+        value = cast(value, dtypes.bool)
     if carried == 1:
         return Expr.make(kind, value.dtype, (value, *iters), (combine, 1))
     second = dtypes.int64 if combine.startswith("arg") else value.dtype

@@ -29,7 +29,9 @@ from flambeau.loops.expr import (
 )
 from flambeau.loops.nest import COMBINES, Buf, Nest, Store
 
-TOKEN = re.compile(r"\s*(\.\d+(?![\w.])|\d+\.?\d*(?:e[+-]?\d+)?|[A-Za-z_][\w.]*|[-+*<:,()\[\]{}=@])")
+TOKEN = re.compile(
+    r"\s*(\.\d+(?![\w.])|\d+\.?\d*(?:e[+-]?\d+)?|[A-Za-z_][\w.]*|[-+*<:,()\[\]{}=@])"
+)
 NUMBERS = {"inf": float("inf"), "nan": float("nan"), "True": True, "False": False}
 Parsed = Expr | int | float | bool
 
@@ -78,7 +80,7 @@ def parsed_nest(block: list[str], names: dict[str, object]) -> Nest:
     head.expect(":")
     scope = {**names, **{i.attr[0]: i for i in iters}}
     stores = []
-    rest = block[1:] if len(block) > 1 else [block[0][head.position:]]
+    rest = block[1:] if len(block) > 1 else [block[0][head.position :]]
     for line in rest:
         p = Parser(line, scope)
         found = p.statement()
@@ -106,7 +108,7 @@ class Parser:
     def take(self) -> str:
         found = TOKEN.match(self.text, self.position)
         if found is None:
-            raise self.wrong("a token", self.text[self.position:])
+            raise self.wrong("a token", self.text[self.position :])
         self.position = found.end()
         return found[1]
 
@@ -121,10 +123,12 @@ class Parser:
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
-            raise self.wrong(f"{token!r}", self.text[self.position: self.position + 12])
+            raise self.wrong(f"{token!r}", self.text[self.position : self.position + 12])
 
     def wrong(self, wanted: str, got: str) -> ValueRangeError:
-        return ValueRangeError(complaint("parse", f"{wanted} is needed", dict(line=self.text, at=repr(got))))
+        return ValueRangeError(
+            complaint("parse", f"{wanted} is needed", dict(line=self.text, at=repr(got)))
+        )
 
     # statements
 
@@ -228,7 +232,11 @@ class Parser:
                 return Expr.make("at_where", buf.dtype, (condition, fill, index(position[0])), buf)
             return guarded(condition, buf, tuple(position), fill)
         self.expect("]")
-        return Expr.make("at", buf.dtype, (index(position[0]),), buf) if flat else load(buf, tuple(position))
+        return (
+            Expr.make("at", buf.dtype, (index(position[0]),), buf)
+            if flat
+            else load(buf, tuple(position))
+        )
 
     def call(self, name: str) -> Expr:
         self.expect("(")
@@ -257,8 +265,12 @@ class Parser:
         kind = values[0].dtype
         if COMBINES[combine] > 1:
             kind = (kind, dtypes.int64 if combine.startswith("arg") else kind)
-        return Expr.make("scan" if name.startswith("scan.") else "reduce", kind, (*values, *bound),
-                         (combine, len(values)))
+        return Expr.make(
+            "scan" if name.startswith("scan.") else "reduce",
+            kind,
+            (*values, *bound),
+            (combine, len(values)),
+        )
 
 
 def joined(name: str, a: Parsed, b: Parsed) -> Parsed:

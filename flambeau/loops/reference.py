@@ -11,19 +11,25 @@ from flambeau.core import dtype as dtypes
 
 
 def converted(x: np.ndarray, source: dtypes.dtype, target: dtypes.dtype) -> np.ndarray:
-    """A cast: toward zero from floats (out of range: as int64 wraps), modulo 2**bits to integers."""
+    """A cast: from floats toward zero (out of range as int64 wraps), to integers modulo 2**bits."""
     with np.errstate(all="ignore"):
         if target.category == dtypes.BOOL:
             return np.asarray(x != 0)
         if source.category == dtypes.FLOAT and target.category == dtypes.INTEGER:
             wide = x.astype(np.float64)
             if target is dtypes.uint64:
-                return np.where(wide >= 2.0**63, (wide - 2.0**63).astype(np.int64) ^ np.int64(-(2**63)),
-                                wide.astype(np.int64)).astype(np.uint64)
+                return np.where(
+                    wide >= 2.0**63,
+                    (wide - 2.0**63).astype(np.int64) ^ np.int64(-(2**63)),
+                    wide.astype(np.int64),
+                ).astype(np.uint64)
             return wide.astype(np.int64).astype(target.numpy)
         if source.itemsize <= 2 and source.category == dtypes.FLOAT or target.itemsize <= 2:
-            return np.asarray(x).astype(np.float32).astype(target.numpy) if (
-                source.category == dtypes.FLOAT) else np.asarray(x).astype(target.numpy)
+            return (
+                np.asarray(x).astype(np.float32).astype(target.numpy)
+                if (source.category == dtypes.FLOAT)
+                else np.asarray(x).astype(target.numpy)
+            )
         return np.asarray(x).astype(target.numpy)
 
 
@@ -162,20 +168,70 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 OPERATIONS: dict[str, Callable] = dict(
-    add=np.add, sub=np.subtract, mul=np.multiply, div=np.divide, neg=np.negative, abs=np.abs,
-    sign=sign, pow=power, min=np.minimum, max=np.maximum, fmin=np.fmin, fmax=np.fmax,
-    floordiv=floordiv, mod=mod, truncdiv=truncdiv, rem=rem, atan2=np.arctan2,
-    copysign=np.copysign, hypot=np.hypot, nextafter=np.nextafter,
-    sqrt=np.sqrt, rsqrt=lambda x: 1 / np.sqrt(x), exp=np.exp, exp2=np.exp2, expm1=np.expm1,
-    log=np.log, log2=np.log2, log10=np.log10, log1p=np.log1p,
-    sin=np.sin, cos=np.cos, tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan,
-    sinh=np.sinh, cosh=np.cosh, tanh=np.tanh, asinh=np.arcsinh, acosh=np.arccosh,
-    atanh=np.arctanh, erf=elementwise(math.erf), erfc=elementwise(math.erfc),
-    erfinv=elementwise(erfinv), lgamma=elementwise(lgamma), digamma=elementwise(digamma),
-    sigmoid=sigmoid, floor=np.floor, ceil=np.ceil, round=np.rint, trunc=np.trunc,
-    xor=np.bitwise_xor, shl=shift(True), shr=shift(False), mulhi=mulhi,
-    eq=np.equal, ne=np.not_equal, lt=np.less, le=np.less_equal, gt=np.greater,
-    ge=np.greater_equal, isnan=np.isnan, isinf=np.isinf, isfinite=np.isfinite,
+    add=np.add,
+    sub=np.subtract,
+    mul=np.multiply,
+    div=np.divide,
+    neg=np.negative,
+    abs=np.abs,
+    sign=sign,
+    pow=power,
+    min=np.minimum,
+    max=np.maximum,
+    fmin=np.fmin,
+    fmax=np.fmax,
+    floordiv=floordiv,
+    mod=mod,
+    truncdiv=truncdiv,
+    rem=rem,
+    atan2=np.arctan2,
+    copysign=np.copysign,
+    hypot=np.hypot,
+    nextafter=np.nextafter,
+    sqrt=np.sqrt,
+    rsqrt=lambda x: 1 / np.sqrt(x),
+    exp=np.exp,
+    exp2=np.exp2,
+    expm1=np.expm1,
+    log=np.log,
+    log2=np.log2,
+    log10=np.log10,
+    log1p=np.log1p,
+    sin=np.sin,
+    cos=np.cos,
+    tan=np.tan,
+    asin=np.arcsin,
+    acos=np.arccos,
+    atan=np.arctan,
+    sinh=np.sinh,
+    cosh=np.cosh,
+    tanh=np.tanh,
+    asinh=np.arcsinh,
+    acosh=np.arccosh,
+    atanh=np.arctanh,
+    erf=elementwise(math.erf),
+    erfc=elementwise(math.erfc),
+    erfinv=elementwise(erfinv),
+    lgamma=elementwise(lgamma),
+    digamma=elementwise(digamma),
+    sigmoid=sigmoid,
+    floor=np.floor,
+    ceil=np.ceil,
+    round=np.rint,
+    trunc=np.trunc,
+    xor=np.bitwise_xor,
+    shl=shift(True),
+    shr=shift(False),
+    mulhi=mulhi,
+    eq=np.equal,
+    ne=np.not_equal,
+    lt=np.less,
+    le=np.less_equal,
+    gt=np.greater,
+    ge=np.greater_equal,
+    isnan=np.isnan,
+    isinf=np.isinf,
+    isfinite=np.isfinite,
     signbit=np.signbit,
 )
 OPERATIONS |= {"and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from flambeau.loops.expr import Expr, iterator
 from flambeau.ir.node import postorder
+from flambeau.loops.expr import Expr, iterator
 
 
 def substitute(e: Expr, values: Mapping[Expr, Expr]) -> Expr:
@@ -52,7 +52,7 @@ class Substitution:
 
     def binder(self, node: Expr) -> Expr:
         """A reduce: its own iterators shadow keys, and are renamed where they would capture."""
-        bound = node.args[node.attr[1]:]
+        bound = node.args[node.attr[1] :]
         shadowed = self.keys & set(bound)
         clashing = [i for i in bound if i in self.incoming] if node.free & self.keys else []
         ragged = [i for i in bound if self.done.get(i, i) is not i and i not in shadowed]

@@ -75,8 +75,11 @@ def sizes_in(node: Expr) -> dict[str, str]:
     elif node.kind in ("load", "guarded"):
         mentioned += [*node.attr.shape, *node.attr.strides]
     roots = [e for e in mentioned if isinstance(e, Expr)]
-    return {n.attr[0]: f"{n.attr[0]}: size[{n.attr[1]}, {n.attr[2]}]"
-            for n in postorder(roots) if n.kind == "size"}
+    return {
+        n.attr[0]: f"{n.attr[0]}: size[{n.attr[1]}, {n.attr[2]}]"
+        for n in postorder(roots)
+        if n.kind == "size"
+    }
 
 
 def binder(i: Expr) -> str:
@@ -96,7 +99,8 @@ def printed(roots: list[Expr], outer: frozenset = frozenset()) -> tuple[list[str
         if uses[node] > 1 and len(text) > WORTH_A_NAME and not isinstance(node.dtype, tuple):
             bound = sorted(node.free - outer, key=lambda i: i.attr)
             name = f"a{len(lets)}"
-            lets.append(f"{name}{'(' + ', '.join(map(binder, bound)) + ')' if bound and outer else ''} = {text}")
+            loops = f"({', '.join(map(binder, bound))})" if bound and outer else ""
+            lets.append(f"{name}{loops} = {text}")
             text, rank = name, ATOM
         texts[node] = text, rank
     return lets, [texts[r][0] for r in roots]

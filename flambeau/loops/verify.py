@@ -43,16 +43,24 @@ def verify_node(node: Expr, nest: Nest) -> None:
     if kind in OPS:
         arity, wanted, _ = OPS[kind]
         same = all(a.dtype is node.args[0].dtype for a in node.args)
-        require(len(node.args) == arity and same and accepts(wanted, node.args[0].dtype), nest,
-                f"{kind} has operands {[a.dtype for a in node.args]}")
+        require(
+            len(node.args) == arity and same and accepts(wanted, node.args[0].dtype),
+            nest,
+            f"{kind} has operands {[a.dtype for a in node.args]}",
+        )
     elif kind == "load":
         in_bounds(node.attr, node.args, nest)
     elif kind == "guarded":
-        require(node.args[0].dtype is dtypes.bool and node.args[1].dtype is node.dtype, nest,
-                f"{node.attr} is guarded by {node.args[0].dtype} with {node.args[1].dtype}")
+        require(
+            node.args[0].dtype is dtypes.bool and node.args[1].dtype is node.dtype,
+            nest,
+            f"{node.attr} is guarded by {node.args[0].dtype} with {node.args[1].dtype}",
+        )
     elif kind == "where":
         c, x, y = node.args
-        require(c.dtype is dtypes.bool and x.dtype is y.dtype is node.dtype, nest, "where mixes dtypes")
+        require(
+            c.dtype is dtypes.bool and x.dtype is y.dtype is node.dtype, nest, "where mixes dtypes"
+        )
     elif kind in ("reduce", "scan"):
         combine, count = node.attr
         bound = node.args[count:]

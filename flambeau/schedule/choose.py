@@ -50,7 +50,9 @@ def vector_loop(flat: Flat, width: int) -> Expr | None:
     """The loop of the kernel to vectorise, or None when only the folds inside should be."""
     candidates = [None, *[i for i in flat.iters if extent(i) >= 2]]
     scans = {n.args[-1] for n in postorder(flat.roots()) if n.kind == "scan"}
-    return min((c for c in candidates if c not in scans), key=lambda v: (total(flat, v, width), v is None))
+    return min(
+        (c for c in candidates if c not in scans), key=lambda v: (total(flat, v, width), v is None)
+    )
 
 
 def total(flat: Flat, v: Expr | None, width: int) -> float:
@@ -76,8 +78,14 @@ def total(flat: Flat, v: Expr | None, width: int) -> float:
 
 
 def node_cost(node: Expr, v: Expr | None, inner: dict, width: int) -> float:
-    along = v if v in node.free else next((inner[i] for i in node.free if inner.get(i) in node.free
-                                           and inner.get(i) is not None), None)
+    along = (
+        v
+        if v in node.free
+        else next(
+            (inner[i] for i in node.free if inner.get(i) in node.free and inner.get(i) is not None),
+            None,
+        )
+    )
     if node.kind in ("at", "at_where"):
         return trips(node.free) * access_cost(node.args[-1], along, width)
     return trips(node.free) * cycles(node) / lanes_for(along, width)
@@ -101,11 +109,15 @@ def access_cost(offset: Expr, along: Expr | None, width: int) -> float:
     return 0.5 / width if isinstance(moved, int) and moved == 0 else GATHER
 
 
-def element_bytes(roots: Iterable[Expr], buffers: Iterable[Buf] = ()) -> int:
-    """The widest element that vectors of the kernel hold; positions do not count."""
+def element_bytes(
+    roots: Iterable[Expr], buffers: Iterable[Buf] = (), along: Expr | None = None
+) -> int:
+    """The widest element that vectors along a loop hold; positions do not count."""
     widths = [1, *[4 if b.dtype.is_narrow_float else b.dtype.itemsize for b in buffers]]
     for node in postorder(roots):
         if isinstance(node.dtype, tuple) or is_index(node):
+            continue
+        if along is not None and along not in node.free:
             continue
         size = node.dtype.itemsize
         if node.dtype.is_narrow_float:

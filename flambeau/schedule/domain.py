@@ -1,4 +1,4 @@
-"""Loops of a flat kernel rearranged: split where quotients ask for it, ordered by strides, collapsed.
+"""Loops rearranged: split where quotients ask for it, ordered by strides, collapsed.
 
 Two loops collapse into one when every index moves by the same step through both: then a tensor of
 any rank that is dense, or strided alike in all operands, is walked by one long loop.
@@ -7,6 +7,7 @@ any rank that is dense, or strided alike in all operands, is walked by one long 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import postorder
@@ -15,8 +16,9 @@ from flambeau.loops.expr import Expr, const, iterator
 from flambeau.loops.substitute import Substitution
 from flambeau.schedule.flat import Flat, Put, tidied, tidy
 
-INDEX_KINDS = frozenset(("add", "sub", "mul", "neg", "floordiv", "mod", "min", "max", "check",
-                         "iter", "const", "size"))
+INDEX_KINDS = frozenset(
+    ("add", "sub", "mul", "neg", "floordiv", "mod", "min", "max", "check", "iter", "const", "size")
+)
 
 
 def is_index(e: Expr) -> bool:
@@ -55,7 +57,7 @@ def folds(roots: Iterable[Expr]) -> list[Expr]:
 
 
 def bound_of(fold: Expr) -> tuple[Expr, ...]:
-    return fold.args[fold.attr[1]:]
+    return fold.args[fold.attr[1] :]
 
 
 def values_of(fold: Expr) -> tuple[Expr, ...]:
@@ -93,7 +95,12 @@ def divisor(i: Expr, roots: Iterable[Expr]) -> int:
         for atom in affine(e).terms:
             if atom.kind in ("floordiv", "mod") and atom.args[1].kind == "const":
                 inner, c = affine(atom.args[0]), atom.args[1].attr
-                if inner.coefficient(i) == 1 and extent % c == 0 and 1 < c < extent and aligned(inner, i, c):
+                if (
+                    inner.coefficient(i) == 1
+                    and extent % c == 0
+                    and 1 < c < extent
+                    and aligned(inner, i, c)
+                ):
                     found.append(c)
     return min(found, default=0)
 
@@ -126,9 +133,13 @@ def collapsed(flat: Flat) -> Flat:
         outer, inner = flat.iters[at], flat.iters[at + 1]
         together = all((outer in p.iters) == (inner in p.iters) for p in flat.puts)
         together = together and not {outer, inner} & scanned
-        if together and unragged(flat, outer, inner) and moves_alike(index_roots(flat.roots()), outer, inner):
+        if (
+            together
+            and unragged(flat, outer, inner)
+            and moves_alike(index_roots(flat.roots()), outer, inner)
+        ):
             merged = iterator(outer.attr[0], times(outer.attr[1], inner.attr[1]))
-            iters = (*flat.iters[:at], merged, *flat.iters[at + 2:])
+            iters = (*flat.iters[:at], merged, *flat.iters[at + 2 :])
             flat = flat.mapped({outer: const(0, dtypes.int64), inner: merged}, iters)
         else:
             at += 1
@@ -143,13 +154,18 @@ def scan_loops(flat: Flat) -> set[Expr]:
 def unragged(flat: Flat, *iters: Expr) -> bool:
     """No fold's extent depends on these iterators."""
     wanted = set(iters)
-    return not any(isinstance(b.attr[1], Expr) and b.attr[1].free & wanted
-                   for f in folds(flat.roots()) for b in bound_of(f))
+    return not any(
+        isinstance(b.attr[1], Expr) and b.attr[1].free & wanted
+        for f in folds(flat.roots())
+        for b in bound_of(f)
+    )
 
 
 def folds_rearranged(flat: Flat) -> Flat:
     """The iterators of every fold ordered by strides and collapsed."""
-    puts = tuple(Put(p.buf, p.offset, fold_rearranged(p.value), p.combine, p.iters) for p in flat.puts)
+    puts = tuple(
+        Put(p.buf, p.offset, fold_rearranged(p.value), p.combine, p.iters) for p in flat.puts
+    )
     return Flat(flat.iters, puts)
 
 
@@ -157,7 +173,9 @@ def fold_rearranged(e: Expr) -> Expr:
     done: dict[Expr, Expr] = {}
     for node in postorder([e]):
         made = node.with_args(tuple([done[a] for a in node.args]))
-        done[node] = one_fold_rearranged(made) if made.kind == "reduce" and len(bound_of(made)) > 1 else made
+        done[node] = (
+            one_fold_rearranged(made) if made.kind == "reduce" and len(bound_of(made)) > 1 else made
+        )
     return done[e]
 
 
@@ -173,8 +191,10 @@ def one_fold_rearranged(fold: Expr) -> Expr:
         if moves_alike(index_roots(values), outer, inner):
             merged = iterator(outer.attr[0], times(outer.attr[1], inner.attr[1]))
             change = Substitution({outer: const(0, dtypes.int64), inner: merged})
-            values = tuple(tidied(change.of(v)) if not is_index(v) else tidy(change.of(v)) for v in values)
-            bound[at: at + 2] = [merged]
+            values = tuple(
+                tidied(change.of(v)) if not is_index(v) else tidy(change.of(v)) for v in values
+            )
+            bound[at : at + 2] = [merged]
         else:
             at += 1
     return fold.make("reduce", fold.dtype, (*values, *bound), fold.attr)
@@ -196,7 +216,7 @@ def chain(flat: Flat) -> list[frozenset]:
 
 
 def is_chain(sets: list[frozenset]) -> bool:
-    return all(a <= b for a, b in zip(sets, sets[1:]))
+    return all(a <= b for a, b in pairwise(sets))
 
 
 def ordered(flat: Flat, last: Expr | None = None) -> Flat:
@@ -218,8 +238,10 @@ def ordered(flat: Flat, last: Expr | None = None) -> Flat:
         return i in scanned, i in met, rank, i is last, 0 if i in met else -far
 
     iters = tuple(sorted(flat.iters, key=key))
-    puts = tuple(Put(p.buf, p.offset, p.value, p.combine, tuple(i for i in iters if i in p.iters))
-                 for p in flat.puts)
+    puts = tuple(
+        Put(p.buf, p.offset, p.value, p.combine, tuple(i for i in iters if i in p.iters))
+        for p in flat.puts
+    )
     return Flat(iters, puts)
 
 
@@ -238,6 +260,10 @@ def may_meet(p: Put, i: Expr) -> bool:
     if any(i in a.free for a in sums.terms if a is not i):
         return True
     run = abs(step) * i.attr[1]
-    inner = {a: k for a, k in sums.terms.items() if a is not i and not (isinstance(k, int) and k % run == 0)}
+    inner = {
+        a: k
+        for a, k in sums.terms.items()
+        if a is not i and not (isinstance(k, int) and k % run == 0)
+    }
     low, high = Affine(inner, 0).bounds()
     return high - low >= abs(step)

@@ -44,7 +44,7 @@ class Flat:
         return [e for p in self.puts for e in (p.offset, p.value)]
 
     def mapped(self, values: dict[Expr, Expr], iters: tuple[Expr, ...]) -> Flat:
-        """With iterators replaced by expressions of `iters`; each put runs over those that it needs.
+        """With iterators replaced by expressions of `iters`; a put runs over those it needs.
 
         A put keeps the new iterators that its old ones turn into.
         """
@@ -52,8 +52,15 @@ class Flat:
         puts = []
         for p in self.puts:
             wanted = frozenset().union(*[values[i].free if i in values else {i} for i in p.iters])
-            puts.append(Put(p.buf, tidy(change.of(p.offset)), tidied(change.of(p.value)), p.combine,
-                            tuple(i for i in iters if i in wanted)))
+            puts.append(
+                Put(
+                    p.buf,
+                    tidy(change.of(p.offset)),
+                    tidied(change.of(p.value)),
+                    p.combine,
+                    tuple(i for i in iters if i in wanted),
+                )
+            )
         return Flat(iters, tuple(puts))
 
 
@@ -91,7 +98,9 @@ def flat_node(node: Expr, args: tuple) -> Expr:
         return Expr.make("at_where", node.dtype, (condition, other, place), node.attr)
     if node.kind == "reduce" and node.attr[1] == 1 and node.attr[0].startswith("arg"):
         value, *iters = args
-        return node.make("reduce", node.dtype, (value, linear_index(iters), *iters), (node.attr[0], 2))
+        return node.make(
+            "reduce", node.dtype, (value, linear_index(iters), *iters), (node.attr[0], 2)
+        )
     if node.kind in ("floordiv", "mod", "check") and node.dtype is INT64:
         return affine(node.with_args(args)).expression()
     return node.with_args(args)
@@ -128,8 +137,10 @@ def without_unit_loops(flat: Flat) -> Flat:
     """Iterators of extent 1 are 0; folds over them alone are their value."""
     units = {i: const(0, INT64) for i in flat.iters if i.attr[1] == 1}
     flat = flat.mapped(units, tuple(i for i in flat.iters if i not in units)) if units else flat
-    return Flat(flat.iters, tuple(
-        Put(p.buf, p.offset, folded_units(p.value), p.combine, p.iters) for p in flat.puts))
+    return Flat(
+        flat.iters,
+        tuple(Put(p.buf, p.offset, folded_units(p.value), p.combine, p.iters) for p in flat.puts),
+    )
 
 
 def folded_units(e: Expr) -> Expr:

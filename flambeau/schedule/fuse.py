@@ -2,18 +2,20 @@
 
 Vertically, a producer's value is computed where it is used, so its buffer disappears: pointwise
 producers into everything, folds into consumers that need them once a row. Horizontally, nests over
-one domain (or a prefix of it) share one kernel, so loads and values that both need are computed once.
+one domain (or a prefix of it) share one kernel, so what both need is computed once.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from flambeau.ir.node import postorder
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Nest, Store
+from flambeau.schedule.choose import fold_vector
 from flambeau.schedule.cost import CHEAP_TO_REPEAT, cycles, extent, repeat_cycles, trips
 from flambeau.schedule.domain import bound_of, folds
 from flambeau.schedule.flat import flat_value
-from flambeau.schedule.choose import fold_vector
 from flambeau.schedule.inline import canonical, inlined, rewritten, values_by_buffer
 from flambeau.schedule.liveness import reads
 from flambeau.schedule.machine import Machine
@@ -24,15 +26,20 @@ COLUMNS_AT_ONCE = 64
 MOST_NODES = 4_000  # of one kernel
 
 
-def fused(nests: tuple[Nest, ...], outside: tuple[str, ...], machine: Machine) -> tuple[tuple[Nest, ...], ...]:
+def fused(
+    nests: tuple[Nest, ...], outside: tuple[str, ...], machine: Machine
+) -> tuple[tuple[Nest, ...], ...]:
     """Groups of nests, each one kernel, in an order that keeps every dependence."""
     named = tuple(with_canonical_folds(n) for n in nests)
     return grouped(vertically(named, frozenset(outside)))
 
 
 def with_canonical_folds(n: Nest) -> Nest:
-    return Nest(n.iters, tuple(Store(s.buf, s.index, canonical(s.value), s.combine) for s in n.stores),
-                n.source)
+    return Nest(
+        n.iters,
+        tuple(Store(s.buf, s.index, canonical(s.value), s.combine) for s in n.stores),
+        n.source,
+    )
 
 
 # vertical -----------------------------------------------------------------------------------------
@@ -52,7 +59,7 @@ def with_producers(consumer: Nest, earlier: list[Nest]) -> Nest:
         producer = earlier[at]
         wanted = {b.name for b in reads(consumer)}
         values = {name: v for name, v in values_by_buffer(producer).items() if name in wanted}
-        if not values or overwritten(producer, earlier[at + 1:]):
+        if not values or overwritten(producer, earlier[at + 1 :]):
             continue
         values = {name: v for name, v in values.items() if pays(consumer, name, v)}
         if values:
@@ -72,14 +79,24 @@ def overwritten(producer: Nest, later: list[Nest]) -> bool:
 def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bool:
     """Is computing the value at every use no more work than keeping it?"""
     iters, value = filled
-    loads = [n for n in postorder(e for s in consumer.stores for e in (*s.index, s.value))
-             if n.kind in ("load", "guarded") and n.attr.name == name]
+    loads = [
+        n
+        for n in postorder(e for s in consumer.stores for e in (*s.index, s.value))
+        if n.kind in ("load", "guarded") and n.attr.name == name
+    ]
     inner = folds([value])
     elements = trips(iters)
-    once = all(trips(l.free) <= elements for l in loads)
     if inner:
+        once = all(trips(x.free) <= elements for x in loads)
         return once and len(loads) <= 2 and not any(is_shared_out(f, iters) for f in inner)
+    once = all(turns(x, consumer) <= elements for x in loads)
     return (once and len(loads) <= 4) or repeat_cycles(value) < CHEAP_TO_REPEAT
+
+
+def turns(load: Expr, consumer: Nest) -> int:
+    """How often a load's place in the nest is reached: loops outside of it count, used or not."""
+    last = max((k for k, i in enumerate(consumer.iters) if i in load.free), default=-1)
+    return trips(load.free | set(consumer.iters[: last + 1]))
 
 
 def is_shared_out(fold: Expr, iters: tuple[Expr, ...]) -> bool:
@@ -97,8 +114,10 @@ def is_shared_out(fold: Expr, iters: tuple[Expr, ...]) -> bool:
 def is_sound(nest: Nest) -> bool:
     """Do the loops that folds depend on nest in one another, and is the kernel of sane size?"""
     roots = [e for s in nest.stores for e in (*s.index, s.value)]
-    sets = sorted({f.free & set(nest.iters) for f in folds(roots)} | {frozenset(nest.iters)}, key=len)
-    return all(a <= b for a, b in zip(sets, sets[1:])) and sum(1 for _ in postorder(roots)) <= MOST_NODES
+    sets = sorted(
+        {f.free & set(nest.iters) for f in folds(roots)} | {frozenset(nest.iters)}, key=len
+    )
+    return all(a <= b for a, b in pairwise(sets)) and sum(1 for _ in postorder(roots)) <= MOST_NODES
 
 
 def without_unread(nests: list[Nest], outside: frozenset[str]) -> list[Nest]:
@@ -154,21 +173,30 @@ def may_join(group: list[Nest], n: Nest) -> bool:
     if not shares_something(group, n):
         return False
     roots = [e for m in (*group, n) for s in m.stores for e in (*s.index, s.value)]
-    sets = sorted({f.free & set(long) for f in folds(roots)} | {frozenset(m.iters) for m in (*group, n)},
-                  key=len)
-    return all(a <= b for a, b in zip(sets, sets[1:])) and sum(1 for _ in postorder(roots)) <= MOST_NODES
+    sets = sorted(
+        {f.free & set(long) for f in folds(roots)} | {frozenset(m.iters) for m in (*group, n)},
+        key=len,
+    )
+    return all(a <= b for a, b in pairwise(sets)) and sum(1 for _ in postorder(roots)) <= MOST_NODES
 
 
 def only_at_same_point(group: list[Nest], n: Nest) -> bool:
-    """Does `n` read what the group writes at its own point only, and write nothing that it reads?"""
+    """Does `n` read the group's results at its own point only, and write nothing it reads?"""
     written = {name: v for m in group for name, v in values_by_buffer(m).items()}
     everything = {s.buf.name for m in group for s in m.stores}
     touched = everything | {b.name for m in group for b in reads(m)}
     if {s.buf.name for s in n.stores} & touched:
         return False
     for node in postorder(e for s in n.stores for e in (*s.index, s.value)):
-        if node.kind in ("load", "guarded") and node.attr.name in everything and (
-                node.attr.name not in written or node.kind == "guarded" or written[node.attr.name][0] != node.args):
+        if (
+            node.kind in ("load", "guarded")
+            and node.attr.name in everything
+            and (
+                node.attr.name not in written
+                or node.kind == "guarded"
+                or written[node.attr.name][0] != node.args
+            )
+        ):
             return False
     return True
 
@@ -180,7 +208,9 @@ def shares_folds(group: list[Nest], n: Nest) -> bool:
 
 def shares_something(group: list[Nest], n: Nest) -> bool:
     """A load, a fold, or a value handed over."""
-    names = {b.name for m in group for b in reads(m)} | {s.buf.name for m in group for s in m.stores}
+    names = {b.name for m in group for b in reads(m)} | {
+        s.buf.name for m in group for s in m.stores
+    }
     return any(b.name in names for b in reads(n))
 
 

@@ -90,7 +90,9 @@ def numbered(fold: Expr, level: dict[Expr, int]) -> Expr:
     if renames:
         change = Substitution(renames)
         values = tuple(change.of(v) for v in fold.args[:count])
-        made = fold.make("reduce", fold.dtype, (*values, *[renames.get(b, b) for b in bound]), fold.attr)
+        made = fold.make(
+            "reduce", fold.dtype, (*values, *[renames.get(b, b) for b in bound]), fold.attr
+        )
     level[made] = at
     return made
 
@@ -98,6 +100,9 @@ def numbered(fold: Expr, level: dict[Expr, int]) -> Expr:
 def rewritten(nest: Nest, values: dict[str, tuple[tuple[Expr, ...], Expr]]) -> Nest:
     """The nest with loads inlined, in values and indices."""
     stores = tuple(
-        Store(s.buf, tuple(inlined(i, values) for i in s.index), inlined(s.value, values), s.combine)
-        for s in nest.stores)
+        Store(
+            s.buf, tuple(inlined(i, values) for i in s.index), inlined(s.value, values), s.combine
+        )
+        for s in nest.stores
+    )
     return Nest(nest.iters, stores, nest.source)

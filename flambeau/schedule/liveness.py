@@ -29,6 +29,7 @@ def externals(nests: tuple[Nest, ...]) -> tuple[str, ...]:
             if s.combine is not None and s.buf.name not in written:
                 inputs[s.buf.name] = None
             written[s.buf.name] = at
-    produced = [name for name, at in written.items()
-                if name not in inputs and last_read.get(name, -1) <= at]
+    produced = [
+        name for name, at in written.items() if name not in inputs and last_read.get(name, -1) <= at
+    ]
     return (*inputs, *produced)

@@ -8,12 +8,13 @@ from flambeau.ir.node import postorder
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Buf, Nest
 from flambeau.schedule.choose import accesses, element_bytes, step, vector_loop
-from flambeau.schedule.cost import extent, repeat_cycles
+from flambeau.schedule.cost import cycles, extent
 from flambeau.schedule.domain import (
     bound_of,
     collapsed,
     folds,
     folds_rearranged,
+    is_index,
     meeting_loops,
     ordered,
     scan_loops,
@@ -49,7 +50,9 @@ class Plan:
     def buffers(self) -> dict[str, Buf]:
         """Every buffer read or written, by name, rows on the stack left out."""
         puts = [*self.puts, *[q for p in self.passes for q in p.all_puts()]]
-        roots = [e for p in self.passes for e in p.roots()] + [e for q in self.puts for e in (q.offset, q.value)]
+        roots = [e for p in self.passes for e in p.roots()] + [
+            e for q in self.puts for e in (q.offset, q.value)
+        ]
         found = {n.attr.name: n.attr for n in postorder(roots) if n.kind in ("at", "at_where")}
         found |= {q.buf.name: q.buf for q in puts}
         return {name: b for name, b in found.items() if not name.startswith(ROW)}
@@ -91,7 +94,9 @@ def row_named(flat: Flat, vector: Expr | None) -> tuple[Flat, Expr | None]:
     if not flat.iters:
         return flat, vector
     last = flat.iters[-1]
-    rows = [bound_of(f)[0] for f in folds(flat.roots()) if len(bound_of(f)) == 1 and last not in f.free]
+    rows = [
+        bound_of(f)[0] for f in folds(flat.roots()) if len(bound_of(f)) == 1 and last not in f.free
+    ]
     same = next((r for r in rows if r.attr[1] == last.attr[1] and r not in flat.iters), None)
     if same is None or any(s.kind == "scan" for s in flat.roots()):
         return flat, vector
@@ -104,7 +109,9 @@ def with_lanes(p: Pass, machine: Machine) -> Pass:
     if p.vector is None:
         return replace(p, body=body)
     roots = p.roots()
-    one = max(1, machine.vector_bytes // element_bytes(roots, [q.buf for q in p.all_puts()]))
+    one = max(
+        1, machine.vector_bytes // element_bytes(roots, [q.buf for q in p.all_puts()], p.vector)
+    )
     n = p.vector.attr[1]
     if isinstance(n, int) and n < one:
         one = 1 << (n - 1).bit_length()
@@ -134,9 +141,18 @@ def is_strided(load: Expr, vector: Expr) -> bool:
     return moved is not None and not (isinstance(moved, int) and moved in (0, 1))
 
 
+def varying_cycles(roots: list[Expr], along: Expr) -> float:
+    """Work of one turn of a vector loop."""
+    return sum(
+        cycles(n)
+        for n in postorder(roots)
+        if along in n.free and not is_index(n) and n.kind != "reduce"
+    )
+
+
 def unroll(p: Pass, roots: list[Expr], machine: Machine, one: int) -> int:
-    """How many vectors one step handles: enough to hide the latency of folds, while registers last."""
-    heavy = sum(repeat_cycles(r) for r in roots) > HEAVY_CYCLES
+    """Vectors that one step handles: enough to hide the latency of folds, as registers allow."""
+    heavy = varying_cycles(roots, p.vector) > HEAVY_CYCLES
     folding = len(p.folds) + sum(len(b.folds) for b in p.body)
     most = 2 if heavy else 4
     if folding:

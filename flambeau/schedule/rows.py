@@ -72,11 +72,15 @@ def worth_keeping(node: Expr, row: Expr, outer: Expr | None) -> bool:
         return False
     lanes = MOST_LANES if outer is not None and outer in node.free else 1
     fits = row.attr[1] * node.dtype.itemsize * lanes <= MAX_ROW_BYTES
-    return fits and repeat_cycles(node, row) >= CHEAP_TO_REPEAT and node.kind not in ("at", "at_where")
+    return (
+        fits and repeat_cycles(node, row) >= CHEAP_TO_REPEAT and node.kind not in ("at", "at_where")
+    )
 
 
-def kept(first: Pass, rest: list[Pass], x: Expr, row: Expr, outer: Expr | None) -> tuple[Pass, list[Pass]]:
-    """`x` written to a row by `first` and read from it by the passes of `rest` over the same row."""
+def kept(
+    first: Pass, rest: list[Pass], x: Expr, row: Expr, outer: Expr | None
+) -> tuple[Pass, list[Pass]]:
+    """`x` written to a row by `first` and read from it by those of `rest` over the same row."""
     count = sum(p.buf.name.startswith(ROW) for p in first.puts)
     stem = LANES if outer is not None and outer in x.free else ROW
     name = f"{stem}{row.attr[0]}.{row.attr[1]}.{count}.{x.dtype.name}"

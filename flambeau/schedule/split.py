@@ -36,7 +36,9 @@ def parted(flat: Flat, first_name: int = 0) -> list[Flat]:
             return [*made, flat]
         partial, whole = cut(big, pieces(big, flat), f"{PART}{first_name + len(made)}")
         made.append(partial)
-        flat = Flat(flat.iters, tuple(replace(p, value=put_in(p.value, big, whole)) for p in flat.puts))
+        flat = Flat(
+            flat.iters, tuple(replace(p, value=put_in(p.value, big, whole)) for p in flat.puts)
+        )
 
 
 def pieces(fold: Expr, flat: Flat) -> int:
@@ -72,14 +74,20 @@ def cut(fold: Expr, count: int, name: str) -> tuple[Flat, Expr]:
     if fold.attr[0] == "welford":
         n = times(piece.attr[1], count_of(rest))
         again.append(cast(n if isinstance(n, Expr) else const(n, dtypes.int64), stored[0].dtype))
-    return Flat((c, *outer), puts), fold.make("reduce", fold.dtype, (*again, c), (fold.attr[0], len(again)))
+    return Flat((c, *outer), puts), fold.make(
+        "reduce", fold.dtype, (*again, c), (fold.attr[0], len(again))
+    )
 
 
 def blocks(first: Expr, count: int) -> tuple[Expr, Expr, Expr]:
     """(iterator over pieces, iterator inside of one, the original index)."""
     n = first.attr[1]
     known = n if isinstance(n, int) else extent(first)
-    size = ceil(ceil(known / count) / COLUMNS_AT_ONCE) * COLUMNS_AT_ONCE if known > 4096 else ceil(known / count)
+    size = (
+        ceil(ceil(known / count) / COLUMNS_AT_ONCE) * COLUMNS_AT_ONCE
+        if known > 4096
+        else ceil(known / count)
+    )
     total = n if isinstance(n, Expr) else const(n, dtypes.int64)
     if isinstance(n, int):
         c = iterator("c", ceil(n / size))
@@ -99,7 +107,9 @@ def count_of(iters: list[Expr]):
 
 
 def results(fold: Expr) -> list[Expr]:
-    return [item(fold, k) for k in range(len(fold.dtype))] if isinstance(fold.dtype, tuple) else [fold]
+    return (
+        [item(fold, k) for k in range(len(fold.dtype))] if isinstance(fold.dtype, tuple) else [fold]
+    )
 
 
 def part_buffer(name: str, c: Expr, outer: tuple[Expr, ...], value: Expr) -> Buf:

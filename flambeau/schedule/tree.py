@@ -97,14 +97,15 @@ class Builder:
 
     def loop(self, opened: frozenset, remaining: tuple, puts: tuple) -> Pass:
         i, rest = remaining[0], remaining[1:]
-        scans = tuple(s for s in scans_of(e for p in puts for e in (p.offset, p.value))
-                      if s.args[-1] is i)
+        scans = tuple(
+            s for s in scans_of(e for p in puts for e in (p.offset, p.value)) if s.args[-1] is i
+        )
         body, here = self.block(opened | {i}, rest, puts)
         made = Pass((i,), body, here, (), scans, i if i is self.vector else None)
         return merged(made)
 
     def batches(self, opened: frozenset, roots: list[Expr]) -> list[list[Expr]]:
-        """Folds that can run now, those over the same loops and independent of each other together."""
+        """Folds that can run now; independent ones over the same loops together."""
         ready = [f for f in folds(roots) if f not in self.placed and f.free <= opened]
         self.placed.update(ready)
         level: dict[Expr, int] = {}
@@ -119,7 +120,11 @@ class Builder:
     def fold_pass(self, opened: frozenset, batch: list[Expr]) -> Pass:
         bound = bound_of(batch[0])
         outer_vector = self.vector in opened if self.vector is not None else False
-        along = None if outer_vector else next((v for v in map(fold_vector, batch) if v is not None), None)
+        along = (
+            None
+            if outer_vector
+            else next((v for v in map(fold_vector, batch) if v is not None), None)
+        )
         if along is not None:
             bound = (*[b for b in bound if b is not along], along)
         values = tuple(v for f in batch for v in values_of(f))
@@ -134,4 +139,6 @@ def merged(p: Pass) -> Pass:
     inner = p.body[0]
     if inner.folds or inner.scans or (p.vector is not None and inner.vector is not None):
         return p
-    return replace(inner, iters=p.iters + inner.iters, vector=inner.vector if p.vector is None else p.vector)
+    return replace(
+        inner, iters=p.iters + inner.iters, vector=inner.vector if p.vector is None else p.vector
+    )

@@ -95,7 +95,9 @@ class Accesses:
         """The address of lane 0, or its part that depends on the loops in `within` only."""
         f, sums, element = self.f, affine(access.offset), memory_type(access.buf.dtype)
         at = self.base(access.buf)
-        terms = [a for a in sums.terms if (within is None or a.free <= within) and not self.varies(a)]
+        terms = [
+            a for a in sums.terms if (within is None or a.free <= within) and not self.varies(a)
+        ]
         if within is not None:
             terms = [a for a in terms if a.kind == "iter"]
         constant_part: Operand = 0
@@ -137,7 +139,11 @@ class Accesses:
         for a, k in sums.terms.items():
             if self.varies(a):
                 factor = self.number(k)
-                wide = constant(factor, own.type) if isinstance(factor, int) else f.splat(factor, lanes)
+                wide = (
+                    constant(factor, own.type)
+                    if isinstance(factor, int)
+                    else f.splat(factor, lanes)
+                )
                 total = f.binary("add", total, f.binary("mul", self.value(a), wide))
         return total
 
@@ -178,13 +184,19 @@ class Accesses:
         access = Access(node.attr, node.args[-1])
         kind = memory_type(node.dtype)
         if node.attr.name.startswith(LANES):
-            return to_register(self.f, self.f.load(vector(self.lanes, kind), self.lane_row(access)), node.dtype)
+            return to_register(
+                self.f, self.f.load(vector(self.lanes, kind), self.lane_row(access)), node.dtype
+            )
         if node in self.tiles:
             row = self.f.gep(self.tiles[node], self.f.mul(self.tile_row, self.lanes), kind)
             return to_register(self.f, self.f.load(vector(self.lanes, kind), row), node.dtype)
         condition = self.value(node.args[0]) if node.kind == "at_where" else None
         stride = self.stride(access)
-        if isinstance(stride, int) and stride == 0 and (condition is None or lanes_of(condition.type) == 1):
+        if (
+            isinstance(stride, int)
+            and stride == 0
+            and (condition is None or lanes_of(condition.type) == 1)
+        ):
             raw = self.uniform_load(kind, self.pointer(access), condition)
         else:
             raw = self.lane_load(access, kind, stride, condition)
@@ -195,9 +207,14 @@ class Accesses:
         if lanes_of(x.type) == 1 and lanes_of(other.type) == 1:
             return self.f.select(condition, x, other)
         lanes = max(lanes_of(x.type), lanes_of(other.type))
-        spread = [self.f.splat(v, lanes) if lanes_of(v.type) == 1 and v[0] == "%" else
-                  v if lanes_of(v.type) == lanes else Value(f"splat ({v.type} {v})", vector(lanes, v.type))
-                  for v in (condition, x, other)]
+        spread = [
+            self.f.splat(v, lanes)
+            if lanes_of(v.type) == 1 and v[0] == "%"
+            else v
+            if lanes_of(v.type) == lanes
+            else Value(f"splat ({v.type} {v})", vector(lanes, v.type))
+            for v in (condition, x, other)
+        ]
         return self.f.select(*spread)
 
     def uniform_load(self, kind: str, at: Value, condition: Value | None) -> Value:
@@ -208,7 +225,9 @@ class Accesses:
         f.store(zero(kind) if kind != "ptr" else zero("ptr"), spare)
         return f.load(kind, f.select(condition, at, spare))
 
-    def lane_load(self, access: Access, kind: str, stride: Operand | None, condition: Value | None) -> Value:
+    def lane_load(
+        self, access: Access, kind: str, stride: Operand | None, condition: Value | None
+    ) -> Value:
         f, type = self.f, vector(self.lanes, kind)
         mask = self.lane_condition(condition)
         if isinstance(stride, int) and stride == 1:
@@ -223,20 +242,26 @@ class Accesses:
         wide = self.widened(condition)
         return wide if self.mask is None else self.f.binary("and", wide, self.mask)
 
-    def gather(self, access: Access, type: str, stride: Operand | None, mask: Value | None) -> Value:
+    def gather(
+        self, access: Access, type: str, stride: Operand | None, mask: Value | None
+    ) -> Value:
         f, kind = self.f, memory_type(access.buf.dtype)
         places = self.places(access, kind, stride)
         on = mask or constant(True, vector(self.lanes, "i1"))
         name = f"llvm.masked.gather.{mangled(type)}.v{self.lanes}p0"
         f.module.declare(name, type, (places.type, "i32", on.type, type))
-        return f.fresh(type, f"call {type} @{name}({places.type} {places}, i32 {size_of(kind)}, "
-                             f"{on.type} {on}, {type} {zero(type)})")
+        return f.fresh(
+            type,
+            f"call {type} @{name}({places.type} {places}, i32 {size_of(kind)}, "
+            f"{on.type} {on}, {type} {zero(type)})",
+        )
 
     def places(self, access: Access, kind: str, stride: Operand | None) -> Value:
         offsets = self.lane_offsets(access, stride)
         at = self.pointer(access)
-        return self.f.value(vector(self.lanes, "ptr"),
-                            f"getelementptr {kind}, ptr {at}, {offsets.type} {offsets}")
+        return self.f.value(
+            vector(self.lanes, "ptr"), f"getelementptr {kind}, ptr {at}, {offsets.type} {offsets}"
+        )
 
     def store(self, access: Access, x: Value, combine: str | None, iters: tuple) -> None:
         """Write (or fold in) a value for every lane that is on."""
@@ -262,10 +287,14 @@ class Accesses:
         on = self.mask or constant(True, vector(self.lanes, "i1"))
         name = f"llvm.masked.scatter.{mangled(x.type)}.v{self.lanes}p0"
         f.module.declare(name, "void", (x.type, places.type, "i32", on.type))
-        f.effect(f"call void @{name}({x.type} {x}, {places.type} {places}, i32 {size_of(kind)}, "
-                 f"{on.type} {on})")
+        f.effect(
+            f"call void @{name}({x.type} {x}, {places.type} {places}, i32 {size_of(kind)}, "
+            f"{on.type} {on})"
+        )
 
-    def fold_into(self, access: Access, x: Value, combine: str, stride: Operand | None, alone: bool) -> None:
+    def fold_into(
+        self, access: Access, x: Value, combine: str, stride: Operand | None, alone: bool
+    ) -> None:
         """Read, fold, write back. Lanes that may meet at one element go one after the other."""
         f, d = self.f, access.buf.dtype
         kind = memory_type(d)

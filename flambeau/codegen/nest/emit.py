@@ -29,8 +29,14 @@ from flambeau.schedule.tree import Pass
 class Emitter(Accesses):
     """Emits into `f`; buffers and numbers are looked up by name."""
 
-    def __init__(self, f: Function, target: Target, buffers: dict[str, Value],
-                 numbers: dict[str, Value], status: Value | None):
+    def __init__(
+        self,
+        f: Function,
+        target: Target,
+        buffers: dict[str, Value],
+        numbers: dict[str, Value],
+        status: Value | None,
+    ):
         self.f = f
         self.target = target
         self.buffers = buffers
@@ -90,11 +96,23 @@ class Emitter(Accesses):
             return [*wide, (p.tail, False)]
         if self.target.masked_memory:
             return [*wide, (p.tail, True)]
-        middle = [(p.tail, False)] if p.tail < p.lanes and not (isinstance(n, int) and n < p.tail) else []
+        middle = (
+            [(p.tail, False)]
+            if p.tail < p.lanes and not (isinstance(n, int) and n < p.tail)
+            else []
+        )
         return [*wide, *middle, (1, False)]
 
-    def loops(self, p: Pass, at: int, tiers: list, foldings: list[Folding], state: list[Value],
-              ranged: tuple | None = None, tier: int = 0) -> list[Value]:
+    def loops(
+        self,
+        p: Pass,
+        at: int,
+        tiers: list,
+        foldings: list[Folding],
+        state: list[Value],
+        ranged: tuple | None = None,
+        tier: int = 0,
+    ) -> list[Value]:
         """Open the loops of `p` from `at` on and run the innermost part."""
         if at == len(p.iters):
             return self.innermost(p, foldings, state, tier)
@@ -110,8 +128,11 @@ class Emitter(Accesses):
         held = [g.start(self.lanes) for g in scans]
         with self.f.loop(low, high, 1, [*state, *flat([held])]) as loop, self.opened(i, loop.index):
             mine = loop.carried[: len(state)]
-            scanned = self.scanned(p, scans, unflat(loop.carried[len(state):], [held])[0])
-            loop.next = [*self.loops(p, at + 1, tiers, foldings, mine, None, tier), *flat([scanned])]
+            scanned = self.scanned(p, scans, unflat(loop.carried[len(state) :], [held])[0])
+            loop.next = [
+                *self.loops(p, at + 1, tiers, foldings, mine, None, tier),
+                *flat([scanned]),
+            ]
         return loop.results[: len(state)]
 
     def scanned(self, p: Pass, scans: list[Folding], held: list) -> list:
@@ -126,8 +147,16 @@ class Emitter(Accesses):
             self.scopes[-1][node] = g.finish(new[-1])
         return new
 
-    def vector_loop(self, p: Pass, at: int, tiers: list, foldings: list[Folding],
-                    state: list[Value], low: Operand, high: Operand) -> list[Value]:
+    def vector_loop(
+        self,
+        p: Pass,
+        at: int,
+        tiers: list,
+        foldings: list[Folding],
+        state: list[Value],
+        low: Operand,
+        high: Operand,
+    ) -> list[Value]:
         """One loop a tier; each takes what is left in steps of its lanes."""
         f, i = self.f, p.vector
         assert i is not None
@@ -135,9 +164,12 @@ class Emitter(Accesses):
         results: list[Value] = []
         for tier, (lanes, masked) in enumerate(tiers):
             end = high if masked or lanes == 1 else self.whole_steps(low, high, lanes)
-            mine = state[tier * per: (tier + 1) * per]
-            with f.loop(low, end, lanes, mine) as loop, self.opened(i, loop.index), \
-                    self.lanes_of_loop(i, lanes, self.tail_mask(loop.index, low, end, lanes, masked)):
+            mine = state[tier * per : (tier + 1) * per]
+            with (
+                f.loop(low, end, lanes, mine) as loop,
+                self.opened(i, loop.index),
+                self.lanes_of_loop(i, lanes, self.tail_mask(loop.index, low, end, lanes, masked)),
+            ):
                 if p.tile is not None:
                     self.tile_block(p)
                 else:
@@ -170,16 +202,20 @@ class Emitter(Accesses):
             return f.add(low, count // lanes * lanes)
         return f.add(low, f.binary("and", count, -lanes))
 
-    def tail_mask(self, index: Value, low: Operand, end: Operand, lanes: int, masked: bool) -> Value | None:
+    def tail_mask(
+        self, index: Value, low: Operand, end: Operand, lanes: int, masked: bool
+    ) -> Value | None:
         if not masked:
             return None
-        # One lane stays a run-time mask: LLVM 22 turns a truncating store under a constant mask of one
-        # lane into a store of the whole wide element.
+        # One lane stays a run-time mask: LLVM 22 turns a truncating store under a constant mask of
+        # one lane into a store of the whole wide element.
         if isinstance(low, int) and isinstance(end, int) and 1 < end - low < lanes:
             return constants([k < end - low for k in range(lanes)], "i1")
         return self.f.lane_mask(self.f.sub(end, index), lanes)
 
-    def innermost(self, p: Pass, foldings: list[Folding], state: list[Value], tier: int) -> list[Value]:
+    def innermost(
+        self, p: Pass, foldings: list[Folding], state: list[Value], tier: int
+    ) -> list[Value]:
         """The body, the stores, then the folds."""
         self.block(p.body, p.puts)
         new: list[Value] = []
@@ -188,7 +224,7 @@ class Emitter(Accesses):
             values = [self.widened(self.value(v)) for v in x.values]
             size = len(g.start(1))
             mask = self.mask if p.vector is not None else None
-            new += g.update(state[at: at + size], values, mask)
+            new += g.update(state[at : at + size], values, mask)
             at += size
         return new
 
@@ -239,8 +275,11 @@ class Emitter(Accesses):
     def is_hoistable(self, node: Expr) -> bool:
         if node.kind in ("const", "iter", "size", "scalar", "reduce", "item", "scan", "tuple"):
             return False
-        return all(self.is_known(n) for n in postorder([node]) if n.kind in ("reduce", "scan")
-                   and n.free <= frozenset(self.order))
+        return all(
+            self.is_known(n)
+            for n in postorder([node])
+            if n.kind in ("reduce", "scan") and n.free <= frozenset(self.order)
+        )
 
     def is_known(self, node: Expr) -> bool:
         return any(node in scope for scope in self.scopes)
@@ -341,8 +380,14 @@ class Emitter(Accesses):
     def aligned(self, args: list[Value]) -> list[Value]:
         """All with the same number of lanes."""
         most = max(lanes_of(a.type) for a in args)
-        return [a if lanes_of(a.type) == most else self.f.splat(a, most) if not is_constant(a)
-                else Value(f"splat ({a.type} {a})", vector(most, a.type)) for a in args]
+        return [
+            a
+            if lanes_of(a.type) == most
+            else self.f.splat(a, most)
+            if not is_constant(a)
+            else Value(f"splat ({a.type} {a})", vector(most, a.type))
+            for a in args
+        ]
 
 
 def is_constant(x: Value) -> bool:
@@ -351,8 +396,17 @@ def is_constant(x: Value) -> bool:
 
 def exact(kind: str) -> bool:
     """Operations whose result on rounded operands needs no rounding."""
-    return kind in ("neg", "abs", "max", "min", "fmax", "fmin", "copysign", "sign", "where") or \
-        kind in ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit")
+    return kind in (
+        "neg",
+        "abs",
+        "max",
+        "min",
+        "fmax",
+        "fmin",
+        "copysign",
+        "sign",
+        "where",
+    ) or kind in ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit")
 
 
 def flat(tiers: list[list[list[Value]]]) -> list[Value]:

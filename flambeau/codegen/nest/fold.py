@@ -1,7 +1,7 @@
 """Folds on vectors of accumulators: start, update, merge, and the final value.
 
-An accumulator is a list of values with as many lanes as the loop has; lanes are merged by halves, in
-an order that depends on the lane count only, so the result does too.
+An accumulator is a list of values with as many lanes as the loop has; lanes are merged by halves,
+in an order that depends on the lane count only, so the result does too.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from flambeau.core import dtype as dtypes
 from flambeau.loops.expr import Expr
 
 FAR = (1 << 63) - 1
-_SIMPLE = {"add": "add", "mul": "mul", "max": "max", "min": "min", "any": "or", "all": "and",
-           "xor": "xor"}
+_SIMPLE = {
+    "add": "add",
+    "mul": "mul",
+    "max": "max",
+    "min": "min",
+    "any": "or",
+    "all": "and",
+    "xor": "xor",
+}
 
 
 class Folding:
@@ -68,7 +75,9 @@ class Folding:
     def merge(self, a: list[Value], b: list[Value]) -> list[Value]:
         """Two accumulators as one; `a` came first."""
         if self.combine in _SIMPLE:
-            return [OPERATIONS[_SIMPLE[self.combine]](self.f, self.dtype, [b[0], a[0]][:: self.way()])]
+            return [
+                OPERATIONS[_SIMPLE[self.combine]](self.f, self.dtype, [b[0], a[0]][:: self.way()])
+            ]
         if self.combine == "welford":
             return self.merged_moments(a, b)
         if self.combine == "logaddexp":
@@ -143,5 +152,8 @@ class Folding:
         if self.combine == "welford":
             return held[:2]
         if self.combine.startswith("arg"):
-            return [held[0], f.select(f.compare("eq", held[1], FAR), constant(0, held[1].type), held[1])]
+            return [
+                held[0],
+                f.select(f.compare("eq", held[1], FAR), constant(0, held[1].type), held[1]),
+            ]
         return held

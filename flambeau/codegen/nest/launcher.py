@@ -1,8 +1,9 @@
 """The one native caller of every kernel: arguments into a context block, chunks onto the pool.
 
-A kernel is described by a block of 64-bit words (`Description`), so compiling it compiles nothing but
-its chunks. The Python entry is a CPython builtin whose `self` is the address of the description; a
-call costs about 50 ns beyond the kernel. Where builtins are not supported ctypes calls `launch`.
+A kernel is described by a block of 64-bit words (`Description`), so compiling it compiles nothing
+but its chunks. The Python entry is a CPython builtin whose `self` is the address of the
+description; a call costs about 50 ns beyond the kernel. Where builtins are not supported ctypes
+calls `launch`.
 """
 
 from __future__ import annotations
@@ -256,7 +257,7 @@ attributes #0 = { nounwind }
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel: the name of its chunk function, how many chunks, the work of all in nanoseconds."""
+    """One kernel: its chunk function, how many chunks, the work of all in nanoseconds."""
 
     chunk: str
     count: int
@@ -282,15 +283,28 @@ class Description:
             total += -(-nbytes // 64) * 64
         slots = len(self.letters) + len(self.scratch)
         release = sum(x.work for x in self.launches) >= LONG_NANOSECONDS
-        head = [len(self.letters), self.pointers, slots, total, len(offsets), len(self.launches),
-                library.address(self.run) if self.run else 0, message, int(release)]
+        head = [
+            len(self.letters),
+            self.pointers,
+            slots,
+            total,
+            len(offsets),
+            len(self.launches),
+            library.address(self.run) if self.run else 0,
+            message,
+            int(release),
+        ]
         jobs = [w for x in self.launches for w in (library.address(x.chunk), x.count, x.work)]
         return [*head, *self.letters, *offsets, *jobs]
 
 
 class _Method(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("method", ctypes.c_void_p), ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("method", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
 
 
 @functools.cache
@@ -337,7 +351,9 @@ class _CtypesEntry:
     def __call__(self, *arguments: int | float) -> None:
         d = self.description
         if len(arguments) != len(d.letters):
-            raise TypeError(f"kernel: takes {len(d.letters)} arguments; {len(arguments)} were given.")
+            raise TypeError(
+                f"kernel: takes {len(d.letters)} arguments; {len(arguments)} were given."
+            )
         slots = len(d.letters) + len(d.scratch)
         context = (ctypes.c_int64 * (slots + STATUS_WORDS))()
         for k, (letter, x) in enumerate(zip(d.letters, arguments)):

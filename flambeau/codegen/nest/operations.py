@@ -1,7 +1,7 @@
 """Scalar operations as instructions, on one lane or many.
 
-Arithmetic on floats is not contracted: a fused kernel gives the bits that the operations give one by
-one. Comparisons are ordered and selects explicit, so NaN goes where PyTorch sends it.
+Arithmetic on floats is not contracted: a fused kernel gives the bits that the operations give one
+by one. Comparisons are ordered and selects explicit, so NaN goes where PyTorch sends it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def quiet_extreme(greater: bool) -> Emit:
 OPERATIONS["fmax"], OPERATIONS["fmin"] = quiet_extreme(True), quiet_extreme(False)
 
 
-# integer division: by zero gives 0, the least integer by -1 wraps; neither traps -------------------
+# integer division: by zero gives 0, the least integer by -1 wraps; neither traps ------------------
 
 
 def safe_divisor(f: Function, d: dtypes.dtype, x: Value, y: Value) -> tuple[Value, Value]:
@@ -287,9 +287,14 @@ def one_intrinsic(name: str, intrinsic: str) -> None:
     OPERATIONS[name] = lambda f, d, args: f.intrinsic(intrinsic, args[0].type, *args)
 
 
-for _name, _intrinsic in dict(sqrt="llvm.sqrt", floor="llvm.floor", ceil="llvm.ceil",
-                              round="llvm.rint", trunc="llvm.trunc",
-                              copysign="llvm.copysign").items():
+for _name, _intrinsic in dict(
+    sqrt="llvm.sqrt",
+    floor="llvm.floor",
+    ceil="llvm.ceil",
+    round="llvm.rint",
+    trunc="llvm.trunc",
+    copysign="llvm.copysign",
+).items():
     one_intrinsic(_name, _intrinsic)
 
 
@@ -308,7 +313,7 @@ def power(f: Function, d: dtypes.dtype, args: list[Value]) -> Value:
 
 
 def integer_power(f: Function, d: dtypes.dtype, x: Value, y: Value) -> Value:
-    """Square and multiply over all bits of the exponent; negative exponents give the truncated value."""
+    """Square and multiply over the exponent's bits; a negative one gives the truncated value."""
     one, zero = constant(1, x.type), constant(0, x.type)
     result, base = one, x
     width = 8 * d.itemsize

@@ -23,7 +23,6 @@ from flambeau.schedule.parallel import Chunks, chunk_count
 from flambeau.schedule.plan import Plan
 
 
-
 @dataclass(frozen=True, slots=True)
 class Number:
     """A size or scalar of the entry, in its register form."""
@@ -69,8 +68,14 @@ def numbers_of(nests: tuple[Nest, ...]) -> tuple[Number, ...]:
 class NestProgram:
     """Assembles the module."""
 
-    def __init__(self, target: Target, groups: tuple[tuple[Nest, ...], ...], plans: tuple[Plan, ...],
-                 parameters: tuple[str, ...], threads: bool):
+    def __init__(
+        self,
+        target: Target,
+        groups: tuple[tuple[Nest, ...], ...],
+        plans: tuple[Plan, ...],
+        parameters: tuple[str, ...],
+        threads: bool,
+    ):
         self.target = target
         self.plans = plans
         self.threads = threads
@@ -124,8 +129,11 @@ class NestProgram:
     # chunks
 
     def chunk_function(self, at: int, plan: Plan) -> None:
-        f = self.module.function(f"chunk{at}", [("ptr noalias readonly", "context"), ("i64", "chunk"),
-                                                ("i64", "thread")], exported=True)
+        f = self.module.function(
+            f"chunk{at}",
+            [("ptr noalias readonly", "context"), ("i64", "chunk"), ("i64", "thread")],
+            exported=True,
+        )
         context, chunk, _ = f.arguments
         emitter = self.emitter(f, context)
         if plan.chunks is None:
@@ -136,8 +144,11 @@ class NestProgram:
 
     def emitter(self, f: Function, context: Value) -> Emitter:
         """An emitter whose buffers and numbers are read from the context."""
-        buffers = {name: f.load("ptr", f.gep(context, k, "i64"))
-                   for k, name in enumerate(self.slots) if name in self.buffers}
+        buffers = {
+            name: f.load("ptr", f.gep(context, k, "i64"))
+            for k, name in enumerate(self.slots)
+            if name in self.buffers
+        }
         numbers = {}
         first = len(self.slots) - len(self.numbers)
         for k, n in enumerate(self.numbers):
@@ -154,9 +165,13 @@ class NestProgram:
         emitter.block(tuple(before), ())
         extents = [emitter.extent(i) for i in c.iters]
         low, high = block_range(f, c, chunk, extents)
-        self.bound(emitter, c, chunk, extents, lambda: emitter.run(p, len(c.iters) - 1, (low, high)))
+        self.bound(
+            emitter, c, chunk, extents, lambda: emitter.run(p, len(c.iters) - 1, (low, high))
+        )
 
-    def bound(self, emitter: Emitter, c: Chunks, chunk: Value, extents: list[Operand], body) -> None:
+    def bound(
+        self, emitter: Emitter, c: Chunks, chunk: Value, extents: list[Operand], body
+    ) -> None:
         """Run `body` with the chunk's outer iterators open."""
         f = emitter.f
         rest: Operand = f.udiv(chunk, block_count(f, c, extents))
@@ -234,7 +249,9 @@ def block_count(f: Function, c: Chunks, extents: list[Operand]) -> Operand:
     return f.udiv(f.add(extents[-1], c.block - 1), c.block)
 
 
-def block_range(f: Function, c: Chunks, chunk: Value, extents: list[Operand]) -> tuple[Operand, Operand]:
+def block_range(
+    f: Function, c: Chunks, chunk: Value, extents: list[Operand]
+) -> tuple[Operand, Operand]:
     """The part of the last loop that a chunk runs over."""
     n = extents[-1]
     if isinstance(n, int) and n <= c.block:

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from flambeau.core import dtype as dtypes
 
-_MEMORY = {"float64": "double", "float32": "float", "float16": "i16", "bfloat16": "i16",
-           "bool": "i8"}
-_REGISTER = {"float64": "double", "float32": "float", "float16": "float", "bfloat16": "float",
-             "bool": "i1"}
+_MEMORY = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "i16",
+    "bfloat16": "i16",
+    "bool": "i8",
+}
+_REGISTER = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "float",
+    "bfloat16": "float",
+    "bool": "i1",
+}
 
 
 def memory_type(d: dtypes.dtype) -> str:
