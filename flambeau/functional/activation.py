@@ -71,7 +71,9 @@ def tensor_log_softmax(input, dim, dtype=None):
 
 def written_by(name: str, primitive, input, inplace: bool, *parameters):
     """The primitive's result, written over the input if asked."""
-    return written(name, input, primitive(input, *parameters), inplace)
+    if inplace:  # the primitive keeps what its gradient needs of the value it overwrites
+        return primitive.inplace(input, input, *parameters)
+    return primitive(input, *parameters)
 
 
 @functional

@@ -59,7 +59,8 @@ def bordered(x, d: int, before: int, after: int, mode: str):
     if mode == "replicate":
         i = i.clamp(0, n - 1)
     elif mode == "circular":
-        i = i % n
+        n, start = cut_size(n, before, after)
+        i = (i - start) % n + start
     elif n > 1:
         i = (n - 1) - ((i % (2 * (n - 1))) - (n - 1)).abs()
     else:
@@ -67,3 +68,9 @@ def bordered(x, d: int, before: int, after: int, mode: str):
     return index(x, i, dims=(d,))
 
 
+
+
+def cut_size(n: int, before: int, after: int) -> tuple[int, int]:
+    """Negative padding cuts first: (what is left, where it starts); that part is what repeats."""
+    start = max(-before, 0)
+    return n - start - max(-after, 0), start

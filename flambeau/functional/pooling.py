@@ -22,7 +22,7 @@ def check_rank(op: str, input, rank: int) -> None:
 
 def windows(op: str, rank: int, kernel_size, stride, padding) -> tuple:
     kernel = per_dim(op, "kernel_size", kernel_size, rank)
-    step = kernel if stride is None or stride == [] else per_dim(op, "stride", stride, rank)
+    step = kernel if stride is None or stride in ([], ()) else per_dim(op, "stride", stride, rank)
     pad = per_dim(op, "padding", padding, rank)
     if any(k <= 0 for k in kernel) or any(s <= 0 for s in step):
         raise OpError(complaint(op, "kernel size and stride should be greater than zero",

@@ -10,6 +10,7 @@ from flambeau.functional.losses import legacy_reduction, reduced
 from flambeau.functional.register import functional
 from flambeau.ops import choice
 from flambeau.ops.promotion import broadcast_shapes
+from flambeau.tensor.rearranging import broadcast_tensors
 
 
 def matched(op: str, input, target):
@@ -186,6 +187,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 @functional(toplevel=True)
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along dim."""
+    x1, x2 = broadcast_tensors(x1, x2)
     n1 = x1.norm(2, dim, keepdim=True).clamp(min=eps)
     n2 = x2.norm(2, dim, keepdim=True).clamp(min=eps)
     return ((x1 / n1) * (x2 / n2)).sum(dim)
@@ -282,10 +284,10 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if p not in (1, 2):
         raise ValueRangeError(complaint("multi_margin_loss", "only p == 1 and p == 2 supported",
                                         dict(p=p)))
-    if input.ndim not in (1, 2) or input.shape[-1] == 0:
+    if input.ndim > 2 or input.shape[-1:] == (0,):
         raise ShapeError(complaint("multi_margin_loss", "Expected non-empty vector or matrix with "
                                    "optional 0-dim batch size", dict(input=list(input.shape))))
-    x = input.unsqueeze(0) if input.ndim == 1 else input
+    x = input.reshape((1, -1)) if input.ndim < 2 else input
     y = target.reshape((-1, 1))
     if y.shape[0] != x.shape[0]:
         raise ShapeError(complaint("multi_margin_loss", "inconsistent target size", dict(
@@ -296,7 +298,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         z = z * weight[y]
     z = z.scatter(1, y, 0.0)
     loss = z.sum(1) / x.shape[1]
-    loss = loss.squeeze(0) if input.ndim == 1 else loss
+    loss = loss.squeeze(0) if input.ndim < 2 else loss
     return reduced(loss, reduction)
 
 

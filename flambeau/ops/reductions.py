@@ -40,7 +40,7 @@ def sum_meta(x: Spec, *, dim, keepdim, dtype: DType) -> Spec:
 def sum_ref(x, *, dim, keepdim, dtype: DType):
     """Pairwise within NumPy; narrow floats arrive as float32."""
     wide = x.dtype if dtype.is_narrow_float and x.dtype.kind == "f" else dtype.numpy
-    return np.sum(x, axis=dim, keepdims=keepdim, dtype=wide)
+    return np.add.reduce(x, axis=dim, dtype=wide, keepdims=keepdim)
 
 
 def sum_vjp(ct, _x, dim, keepdim):
@@ -86,7 +86,7 @@ mean = primitive("mean", meta=sum_meta, ref=mean_ref, vjp=dict(x=mean_vjp), samp
 
 def prod_ref(x, *, dim, keepdim, dtype: DType):
     wide = x.dtype if dtype.is_narrow_float and x.dtype.kind == "f" else dtype.numpy
-    return np.prod(x, axis=dim, keepdims=keepdim, dtype=wide)
+    return np.multiply.reduce(x, axis=dim, dtype=wide, keepdims=keepdim)
 
 
 def prod_vjp(ct, x, dim, keepdim):
@@ -231,6 +231,21 @@ def logical(name: str, fold):
 
 any, all = logical("any", np.any), logical("all", np.all)
 
+# Hash ----------------------------------------------------------------------------------------
+
+
+def hash_meta(x: Spec, *, dim, keepdim) -> Spec:
+    return spec(dtypes.uint64, reduced_shape(x.shape, dim, keepdim), None, x.device)
+
+
+def hash_ref(x, *, dim, keepdim):
+    """Exclusive or of the bits of all elements as float64 or int64."""
+    bits = x.astype(np.float64 if x.dtype.kind == "f" else np.int64).view(np.uint64)
+    return np.bitwise_xor.reduce(bits, axis=dim, keepdims=keepdim)
+
+
+hash_bits = primitive("hash_bits", meta=hash_meta, ref=hash_ref, samples=reduction_samples)
+
 # Variance ------------------------------------------------------------------------------------
 
 
@@ -241,11 +256,11 @@ def var_meta(x: Spec, *, dim, correction, keepdim) -> Spec:
 def var_ref(x, *, dim, correction, keepdim):
     """Two passes; the second corrects for the rounding of the mean (Chan, Golub, LeVeque 1983)."""
     n = count(x.shape, dim)
-    d = x - np.mean(x, axis=dim, keepdims=True)
-    total = np.sum(d.real * d.real + d.imag * d.imag if x.dtype.kind == "c" else d * d,
-                   axis=dim, keepdims=keepdim)
-    rest = np.abs(np.sum(d, axis=dim, keepdims=keepdim))
-    return (total - rest * rest / n) / np.asarray(max(n - correction, 0), total.dtype)
+    d = np.asarray(x - np.add.reduce(x, axis=dim, keepdims=True) / n)
+    rest = np.abs(np.add.reduce(d, axis=dim, keepdims=keepdim))
+    d = d.real * d.real + d.imag * d.imag if x.dtype.kind == "c" else np.multiply(d, d, out=d)
+    total = np.add.reduce(d, axis=dim, keepdims=keepdim)
+    return (total - rest * rest / n) / total.dtype.type(max(n - correction, 0))
 
 
 def var_vjp(ct, x, dim, correction, keepdim):
