@@ -40,12 +40,14 @@ class State(threading.local):
 
 
 state = State()
-_bottom: dict[str, Callable] = {}
+_dispatch: Callable  # the bottom of every stack
+_dispatch_inplace: Callable
 
 
 def install(dispatch: Callable, dispatch_inplace: Callable, eager: Executor) -> None:
     """Put autograd over the eager executor at the bottom of every thread's stack."""
-    _bottom.update(dispatch=dispatch, dispatch_inplace=dispatch_inplace)
+    global _dispatch, _dispatch_inplace
+    _dispatch, _dispatch_inplace = dispatch, dispatch_inplace
     State.executor = eager
 
 
@@ -53,7 +55,7 @@ def bind(primitive, args: tuple, params: dict):
     """Apply `primitive` to tensors, numbers and None, with hashable keyword parameters."""
     top = state.top
     if top is None:
-        return _bottom["dispatch"](primitive, args, params)
+        return _dispatch(primitive, args, params)
     with below_top():
         return top.bind(primitive, args, params)
 
@@ -62,7 +64,7 @@ def bind_inplace(primitive, target, args: tuple, params: dict):
     """Write `primitive(*args)` into `target`, which may be among the arguments; return it."""
     top = state.top
     if top is None:
-        return _bottom["dispatch_inplace"](primitive, target, args, params)
+        return _dispatch_inplace(primitive, target, args, params)
     with below_top():
         return top.bind_inplace(primitive, target, args, params)
 

@@ -17,10 +17,17 @@ LIMIT = 20_000  # plans kept per op
 
 
 def signature(args: tuple, params: dict) -> tuple:
-    key = [a._spec if isinstance(a, Tensor) else a.__class__ for a in args]
-    if params:
-        key += params.values()
-    return tuple(key)
+    """What a plan depends on. Written out for the common cases: this runs on every call."""
+    if len(args) == 2:
+        x, y = args
+        key = (x._spec if isinstance(x, Tensor) else x.__class__,
+               y._spec if isinstance(y, Tensor) else y.__class__)
+    elif len(args) == 1:
+        x, = args
+        key = (x._spec if isinstance(x, Tensor) else x.__class__,)
+    else:
+        key = tuple([a._spec if isinstance(a, Tensor) else a.__class__ for a in args])
+    return (*key, *params.values()) if params else key
 
 
 def specs_of(args: tuple) -> list[Spec | None]:
@@ -43,17 +50,14 @@ class EagerExecutor:
     """Computes primitives on the spot."""
 
     def execute(self, primitive, args: tuple, params: dict) -> Any:
-        key = [a._spec if isinstance(a, Tensor) else a.__class__ for a in args]
-        if params:
-            key += params.values()
-        key = tuple(key)
+        key = signature(args, params)
         plan = primitive.plans.get(key)
         if plan is None:
             plan = self.plan(primitive, key, args, params)
         return plan(*args)
 
     def execute_inplace(self, primitive, target: Tensor, args: tuple, params: dict) -> None:
-        key = ("inplace", target._spec, signature(args, params))
+        key = (target._spec, signature(args, params))
         plan = primitive.plans.get(key)
         if plan is None:
             plan = remember(primitive, key, plans.inplace_plan(

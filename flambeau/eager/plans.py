@@ -169,6 +169,8 @@ def general_plan(primitive, specs: list, params: dict, result) -> Callable:
     widen = not primitive.info.get("exact", False)
     converters = [general_converter(s, widen) for s in specs]
     several = isinstance(result, tuple)
+    if len(specs) == 1 and not several:
+        return unary_plan(ref, converters[0], params, result)
 
     def run(*args):
         token = quiet_start()
@@ -179,6 +181,24 @@ def general_plan(primitive, specs: list, params: dict, result) -> Callable:
                 return tuple(make(laid_out(np.asarray(g), s, values), s)
                              for g, s in zip(got, result))
             return make(laid_out(np.asarray(got), result, values), result)
+        finally:
+            quiet_restore(token)
+
+    return run
+
+
+def unary_plan(ref: Callable, convert: Callable, params: dict, result: Spec) -> Callable:
+    """The hot path of reductions."""
+    kind = result.numpy
+
+    def run(x):
+        token = quiet_start()
+        try:
+            value = convert(x)
+            got = ref(value, **params)
+            if got.__class__ is not np.ndarray:  # NumPy gives a scalar for no dimensions
+                return make(np.array(got, kind), result)
+            return make(laid_out(got, result, (value,)), result)
         finally:
             quiet_restore(token)
 

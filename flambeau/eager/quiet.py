@@ -6,6 +6,8 @@ release has moved the variable, `np.errstate` itself is used.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 
@@ -15,7 +17,7 @@ def _fast():
     variable = umath._extobj_contextvar
     with np.errstate(all="ignore"):
         silent = variable.get()
-    return (lambda set=variable.set, silent=silent: set(silent)), variable.reset
+    return functools.partial(variable.set, silent), variable.reset
 
 
 def _plain():

@@ -16,8 +16,16 @@ from flambeau.tensor.tensor import Tensor
 
 def reduced_dims(op: str, x: Tensor, dim) -> tuple[int, ...]:
     """The dimensions to fold; () for a zero-dimensional tensor."""
-    dims = normal_dims(op, dim, tensor_argument(op, x)._spec.ndim)
-    return dims if x._spec.ndim else ()
+    rank = tensor_argument(op, x)._spec.ndim
+    if dim is None and rank < len(EVERY):
+        return EVERY[rank]
+    if dim.__class__ is int and -rank <= dim < rank:
+        return (dim % rank,)
+    dims = normal_dims(op, dim, rank)
+    return dims if rank else ()
+
+
+EVERY = [tuple(range(rank)) for rank in range(8)]
 
 
 def accumulation_dtype(x: Tensor, dtype: DType | None) -> DType:
