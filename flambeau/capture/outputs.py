@@ -10,8 +10,9 @@ from flambeau.capture.guards import Writer
 from flambeau.capture.rebuild import Builder
 from flambeau.capture.session import Session
 from flambeau.capture.sources import Source
-from flambeau.capture.tensors import UNREAD, Tensors, is_spent
+from flambeau.capture.tensors import Tensors, is_spent
 from flambeau.capture.traced import SpentNode
+from flambeau.capture.values import UNREAD
 from flambeau.autograd.views import bump
 from flambeau.graph import Graph, Value, run
 from flambeau.graph.interpret import run_recorded

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from flambeau.capture import trust
+from flambeau.capture.breaks import NeedGradients
 from flambeau.capture.callbacks import Callback
 from flambeau.capture.guards import Wanted, Writer
 from flambeau.capture.interpreter.generators import Generator
@@ -23,6 +27,7 @@ from flambeau.capture.values import (
     BY_IDENTITY,
     NULL,
     PLAIN,
+    UNREAD,
     InstanceDict,
     ListShadow,
     Unseen,
@@ -68,6 +73,8 @@ class Builder:
             return repr(value)
         if value is NULL:
             raise Unrebuildable(value)
+        if value is UNREAD:
+            raise NeedGradients
         known = self.memo.get(id(value))
         if known is PENDING:
             raise Unrebuildable(value, "a structure that contains itself")
@@ -203,6 +210,11 @@ class Builder:
             return self.constant(value)
         return f"{self.expression(owner)}.{value.__name__}"
 
+    def make_dict_view(self, value: Any) -> str:
+        (owner,) = (v for v in gc.get_referents(value) if isinstance(v, dict))
+        names = {"dict_keys": "keys", "dict_values": "values", "dict_items": "items"}
+        return f"{self.expression(owner)}.{names[type(value).__name__.removeprefix('o')]}()"
+
     def make_partial(self, value: functools.partial) -> str:
         kind = self.constant(functools.partial)
         args = "".join(", " + self.expression(a) for a in value.args)
@@ -250,8 +262,10 @@ class Builder:
 
     def make_object(self, value: Any) -> str:
         cls = type(value)
-        if not self.session.is_new(value):
+        if isinstance(value, (np.generic, np.dtype)):
             return self.constant(value)
+        if not self.session.is_new(value):
+            raise Unrebuildable(value, f"a {cls.__name__} object of unknown origin")
         if static(cls, "__new__") is not object.__new__ and not _plain_layout(cls):
             raise Unrebuildable(value)
         if isinstance(value, dict):
@@ -320,6 +334,12 @@ MAKERS: dict[type, Callable[[Builder, Any], str]] = {
     types.MethodWrapperType: Builder.make_builtin_method,
     functools.partial: Builder.make_partial,
     super: Builder.make_super,
+    type({}.keys()): Builder.make_dict_view,
+    type({}.values()): Builder.make_dict_view,
+    type({}.items()): Builder.make_dict_view,
+    type(collections.OrderedDict().keys()): Builder.make_dict_view,
+    type(collections.OrderedDict().values()): Builder.make_dict_view,
+    type(collections.OrderedDict().items()): Builder.make_dict_view,
     Callback: Builder.make_callback,
     Items: Builder.make_items,
     InstanceDict: Builder.make_vars,

@@ -161,6 +161,9 @@ def _install(cls: type) -> None:
 
 _install(SymbolicFloat)
 _install(SymbolicInt)
+NUMBER_OPERATORS = {n: n for n in ("add sub mul truediv floordiv mod pow".split())}
+NUMBER_OPERATORS |= {"i" + n: n for n in NUMBER_OPERATORS} | {n: n for n in COMPARISONS}
+"""operator.<name> -> number function."""
 C_FUNCTIONS = {
     id(getattr(math, n)): n for n in "sqrt exp log log2 log10 sin cos tan tanh floor ceil".split()
 } | {id(math.pow): "math_pow"}

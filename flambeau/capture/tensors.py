@@ -18,25 +18,13 @@ from flambeau.capture.values import (
     DELETED,
     MISSING,
     PLAIN,
+    UNREAD,
     InstanceDict,
     ListShadow,
     static,
 )
 from flambeau.core import context
 from flambeau.tensor.tensor import Tensor, storage_of
-
-
-class _Unread:
-    """Stands for `.grad` until somebody needs it."""
-
-    def _need(self, *args: Any) -> Any:
-        raise NeedGradients
-
-    def __getattr__(self, name: str) -> Any:
-        raise NeedGradients
-
-
-UNREAD: Any = _Unread()
 
 
 class _Hooked:
@@ -62,6 +50,7 @@ class Input:
 
 
 NATIVE_VALUES = (*PLAIN, np.generic, slice, np.dtype)
+VALUE_CLASSES = ("dtype", "device", "Size", "memory_format", "layout", "finfo", "iinfo")
 REGISTERS_HOOKS = frozenset(
     "register_hook register_post_accumulate_grad_hook retain_grad _make_subclass share_memory_ "
     "data_ptr untyped_storage storage numpy __array__ __dlpack__ __reduce_ex__ __deepcopy__ "
@@ -259,7 +248,10 @@ class Tensors:
         if scalars is not None:
             args = scalars.for_native(args, function)
             kwargs = scalars.for_native(kwargs, function)
-        return self._adopted(foreign(function, *args, **kwargs))
+        result = self._adopted(foreign(function, *args, **kwargs))
+        if isinstance(function, type) and function.__name__ not in VALUE_CLASSES:
+            session.note_created(result)
+        return result
 
     def _check_argument(self, value: Any, function: Any, depth: int) -> None:
         kind = type(value)
@@ -299,9 +291,8 @@ class Tensors:
             if any(a is not b for a, b in zip(made, value)):
                 return tuple.__new__(kind, made)
             return value
-        if trust.is_native_class(kind) or hasattr(value, "__next__"):
-            if id(value) not in self.session.sources:
-                self.session.note_created(value)
+        if hasattr(value, "__next__") and id(value) not in self.session.sources:
+            self.session.note_created(value)
         return value
 
     def _adopted_tensor(self, t: Tensor) -> Tensor:

@@ -34,11 +34,19 @@ INTERPRETED = (
     "flambeau.autograd.checkpoint",
     "flambeau.autograd.modes",
 )
+SWITCHES = ("flambeau.random.generator", "flambeau.core.dtype", "flambeau.tensor.inspection")
+"""Functions that set what the whole process uses: seeds, default types."""
 OPAQUE_MODULES = frozenset(
     "asyncio ctypes gc importlib inspect linecache logging multiprocessing os pdb pickle queue "
     "random re signal socket subprocess sys tempfile threading time traceback unittest warnings "
     "weakref".split()
 )
+
+LEFT_ALONE = frozenset(
+    "numpy scipy ml_dtypes llvmlite bytecode tqdm rich pytest _pytest pluggy hypothesis coverage "
+    "matplotlib PIL pandas sklearn torch jax debugpy IPython ipykernel safetensors mpi4py".split()
+)
+"""Installed packages whose frames never hold tensor code of ours."""
 
 _LIBRARY = tuple(
     os.path.realpath(sysconfig.get_paths()[k]) + os.sep for k in ("stdlib", "platstdlib")
@@ -100,6 +108,8 @@ def is_opaque(function: types.FunctionType) -> bool:
         return True
     if function.__dict__.get("_flambeau_disable"):
         return True
+    if module_name(function) in SWITCHES:
+        return True
     top = module_name(function).partition(".")[0]
     return top in OPAQUE_MODULES and is_trusted(function)
 
@@ -112,4 +122,7 @@ def offers_frames(code: types.CodeType) -> bool:
         return False
     if name.startswith(_PACKAGE):
         return name.startswith((_PACKAGE + "nn" + os.sep, _PACKAGE + "optim" + os.sep))
+    _, found, rest = name.partition("site-packages" + os.sep)
+    if found and rest.partition(os.sep)[0] in LEFT_ALONE:
+        return False
     return not _is_trusted_file(name)

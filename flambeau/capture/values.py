@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from flambeau.capture.breaks import NeedGradients
+
 
 class _Marker:
     __slots__ = ("name",)
@@ -22,6 +24,16 @@ MISSING = _Marker("MISSING")
 """No such attribute, key or variable."""
 DELETED = _Marker("DELETED")
 """An attribute or variable that existed before the frame and was deleted in it."""
+
+
+class _Unread:
+    """Stands for `.grad` until somebody needs it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise NeedGradients
+
+
+UNREAD: Any = _Unread()
 
 
 class ListShadow(list):

@@ -15,6 +15,7 @@ from flambeau.capture.attributes import Attributes
 from flambeau.capture.breaks import GraphBreak, UserError, foreign
 from flambeau.capture.bytecodes import VERSION
 from flambeau.capture.interpreter.generators import Generator
+from flambeau.capture.scalars import NUMBER_OPERATORS, computed
 from flambeau.capture.session import Session
 from flambeau.capture.values import (
     DELETED,
@@ -88,7 +89,7 @@ class Data:
         kind = type(value)
         if self.session.scalars.is_symbolic(value):
             return True
-        if kind is Generator or kind in PLAIN_OBJECTS:
+        if kind is Generator or kind in PLAIN_OBJECTS or kind.__name__ == "Size":
             return True
         if isinstance(value, (np.generic, type(iter([])), types.MethodWrapperType)):
             return True
@@ -420,10 +421,12 @@ class Data:
 
     def _number_operator(self, function: Any, left: Any, right: Any) -> Any:
         """An operator on symbolic numbers; with anything but numbers they must be known."""
-        kinds = {self.type_of(left), self.type_of(right)}
-        if not kinds <= {int, float}:
-            left, right = map(self.session.scalars.concrete, (left, right))
-        return foreign(function, left, right)
+        scalars = self.session.scalars
+        name = NUMBER_OPERATORS.get(function.__name__)
+        if name is None or not {self.type_of(left), self.type_of(right)} <= {int, float}:
+            return foreign(function, scalars.concrete(left), scalars.concrete(right))
+        # Not through the operator: a float on the left would read the integer inside.
+        return foreign(computed, name, left, right)
 
     def compare(self, function: Any, left: Any, right: Any, method: str, reflected: str) -> Any:
         """A comparison, by the methods of both operands in Python's order."""

@@ -1,0 +1,84 @@
+"""Every program of the corpus gives compiled what it gives eager: results, effects, output."""
+
+import copy
+import warnings
+
+import pytest
+
+import flambeau as torch
+from flambeau.compile import config, records
+from tests.compile.programs import PROGRAMS
+
+
+def plain(value):
+    """A value that can be compared: tensors as (dtype, shape, numbers, needs grad)."""
+    if isinstance(value, torch.Tensor):
+        numbers = value.detach().tolist()
+        return ("tensor", str(value.dtype), tuple(value.shape), repr(numbers), value.requires_grad)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return (type(value).__name__, *map(plain, value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value))
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return value
+
+
+def outcomes(make, transform, capsys):
+    import random
+
+    from tests.compile import programs
+
+    programs.COUNTER = 0
+    torch.manual_seed(0)
+    random.seed(0)
+    function, calls, observe = make()
+    function = transform(function)
+    results = []
+    for args in calls:
+        torch.manual_seed(1)
+        try:
+            results.append(("ok", plain(function(*args))))
+        except Exception as error:
+            results.append(("raised", type(error).__name__, str(error)))
+        results.append(plain(args))
+        results.append(plain(observe()) if observe else None)
+    return results, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name, capsys, monkeypatch):
+    monkeypatch.setattr(config, "raise_internal_errors", True)
+    want = outcomes(PROGRAMS[name], lambda f: f, capsys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", records.CompileWarning)
+        got = outcomes(PROGRAMS[name], torch.compile, capsys)
+    assert got == want
+
+
+def breaks(name):
+    """Why the program is not one graph: reasons of all breaks and skips."""
+    seen = []
+    records.collected.append(seen)
+    try:
+        function, calls, _ = PROGRAMS[name]()
+        compiled = torch.compile(function)
+        for args in calls:
+            try:
+                compiled(*copy.copy(args))
+            except Exception:
+                continue
+    finally:
+        records.collected.remove(seen)
+    found = [w.broken.reason for k, _, w in seen if k == "capture" and w.broken is not None]
+    return found + [w for k, _, w in seen if k == "skip" and "raises" not in w]
+
+
+def test_share_without_breaks(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        broken = {n: b for n in PROGRAMS if not n.endswith("_io") and (b := breaks(n))}
+    total = sum(not n.endswith("_io") for n in PROGRAMS)
+    with capsys.disabled():
+        print(f"\n{total - len(broken)} of {total} programs without a graph break; broken: {broken}")
+    assert len(broken) <= 0.05 * total
