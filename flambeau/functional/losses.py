@@ -66,6 +66,24 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     return smoothed(logs, target, weight, ignore_index, reduction, label_smoothing, classes, loss)
 
 
+@functional
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None,
+                         reduction="mean", ignore_index=None, label_smoothing=0.0, options=None):
+    """cross_entropy of input linear_weight^T + linear_bias, which is (N, C, *d).
+
+    linear_weight (C, *d, in_features). `options` says how PyTorch cuts the batch; here it has no
+    effect.
+    """
+    features = linear_weight.shape[-1]
+    logits = input @ linear_weight.reshape(-1, features).t()
+    logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
+    if linear_bias is not None:
+        logits = logits + linear_bias
+    return cross_entropy(logits, target, weight, reduction=reduction,
+                         ignore_index=-100 if ignore_index is None else ignore_index,
+                         label_smoothing=label_smoothing)
+
+
 def soft_cross_entropy(input, target, weight, reduction, label_smoothing, classes):
     count = input.shape[classes]
     if label_smoothing:
