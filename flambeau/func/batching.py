@@ -16,8 +16,10 @@ from flambeau.core.context import pushed, state
 from flambeau.core.dtype import can_cast
 from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.eager.executor import specs_of
 from flambeau.func.rules import FAMILIES, RULES, padded
 from flambeau.ops.casts import copy
+from flambeau.ops.creation import full
 from flambeau.ops.joining import stack_rows
 from flambeau.ops.registry import Primitive
 from flambeau.tensor.tensor import Tensor
@@ -92,7 +94,7 @@ class Batching:
         if primitive.kind == "random":
             result = self.drawn(primitive, args, params)
         elif is_batched(target, self) and any(is_batched(x, self) for x in args):
-            result = self.bind(primitive, args, params)
+            result = self.bind(primitive, before_write(target, args), params)
         elif is_batched(target, self):
             primitive.inplace(target.value, *args, **params)
             return target
@@ -156,6 +158,13 @@ class Batching:
         return batched(result, self)
 
 
+def before_write(target: Tensor, args: tuple) -> tuple:
+    """The operands, with a copy for `target` where a recorded gradient will need what it held."""
+    if not (state.grad_enabled and any(isinstance(x, Tensor) and x.requires_grad for x in args)):
+        return args
+    return tuple(target.clone() if x is target else x for x in args)
+
+
 def explicit_here(x: Tensor, level: Batching) -> Tensor:
     """The value of `x` at `level`; one that is not batched is repeated."""
     return x.value if is_batched(x, level) else x.expand((level.size, *x.shape))
@@ -163,6 +172,8 @@ def explicit_here(x: Tensor, level: Batching) -> Tensor:
 
 def slice_by_slice(level: Batching, primitive: Primitive, args: tuple, params: dict) -> Any:
     """The primitive on each slice, the results stacked."""
+    if level.size == 0:
+        return no_slices(level, primitive, args, params)
     rows = []
     for i in range(level.size):
         row = [x.value.select(0, i) if is_batched(x, level) else x for x in args]
@@ -170,6 +181,19 @@ def slice_by_slice(level: Batching, primitive: Primitive, args: tuple, params: d
     if not isinstance(rows[0], tuple):
         return stack_rows(rows)
     return tuple(stack_rows(column) for column in zip(*rows, strict=True))
+
+
+def no_slices(level: Batching, primitive: Primitive, args: tuple, params: dict) -> Any:
+    """The empty stack of results, whose shape the primitive tells."""
+    found = primitive.meta(*specs_of(args), **params)
+    if primitive.kind == "view":
+        found = found[0]
+    several = isinstance(found, tuple)
+    outs = [
+        full(shape=(0, *s.shape), value=0, dtype=s.dtype, device=s.device)
+        for s in (found if several else (found,))
+    ]
+    return tuple(outs) if several else outs[0]
 
 
 def levels() -> list[Batching]:
