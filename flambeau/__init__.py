@@ -34,6 +34,7 @@ from flambeau.tensor.layout import (  # noqa: F401
     strided,
 )
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
+from flambeau.eager.native import providers as _providers
 from flambeau.tensor import (  # noqa: F401
     arithmetic,
     calculus,
@@ -93,6 +94,7 @@ from flambeau.tensor.tensor import Tensor  # noqa: F401
 
 from flambeau.version import __version__  # noqa: F401
 
+_providers.install()
 _context.install(_record.dispatch, _record.dispatch_inplace, _EagerExecutor())
 globals().update({d.name: d for d in _dtypes.ALL})
 globals().update(_dtypes.ALIASES)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.spec import Spec, memory_order
+from flambeau.runtime.allocator import allocate
 
 LARGE = 1 << 15  # bytes
 
 
 def empty_array(s: Spec) -> np.ndarray:
     """Uninitialised memory with the layout of `s`."""
+    nbytes = s.nbytes
+    if nbytes >= LARGE:
+        return np.ndarray(s.shape, s.numpy, allocate(nbytes), 0, s.byte_strides)
     if s.is_contiguous:
         return np.empty(s.shape, s.numpy)
     order = memory_order(s.shape, s.strides)

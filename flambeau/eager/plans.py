@@ -20,6 +20,7 @@ from flambeau.ops.elementwise import is_ufunc, pointwise_specs
 from flambeau.tensor.tensor import Tensor, array_at, make, make_view
 
 PROVIDERS: list[Callable] = []  # (primitive, specs, params, result spec) -> plan or None
+INPLACE_PROVIDERS: list[Callable] = []  # (primitive, target, specs, params, plan) -> plan or None
 
 
 def plan(primitive, specs: list[Spec | None], params: dict) -> Callable:
@@ -219,6 +220,16 @@ def general_converter(s: Spec | None, widen: bool) -> Callable:
 
 def inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Callable:
     """Write the result into `target`, whose dtype and layout stay."""
+    made = numpy_inplace_plan(primitive, target, specs, params)
+    if target.device.type == "cpu":
+        for provider in INPLACE_PROVIDERS:
+            native = provider(primitive, target, specs, params, made)
+            if native is not None:
+                return native
+    return made
+
+
+def numpy_inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Callable:
     if primitive.write is not None:
         return write_plan(primitive, target, specs, params)
     check_target(primitive, target, primitive.meta(*specs, **params))

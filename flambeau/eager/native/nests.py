@@ -1,0 +1,159 @@
+"""Plans that run a primitive's loop nests as one compiled kernel.
+
+`primitive.lower(outs, *operands, **params)` writes the nests: `outs` is a tuple of output buffers,
+an operand is a Buf, a Scalar for a Python number, or None. A pointwise primitive needs no rule of
+its own when its scalar form is one operation of the loop language (`scalar`), or a function of
+scalar expressions.
+"""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import numpy as np
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.spec import Spec
+from flambeau.eager.memory import empty_array
+from flambeau.eager.native.address import address
+from flambeau.loops import expr
+from flambeau.loops.api import Buf, Scalar, cast, nest
+from flambeau.ops.elementwise import pointwise_specs
+from flambeau.tensor.tensor import make
+
+
+def buffer(name: str, s: Spec, shape: tuple | None = None) -> Buf:
+    """The operand as memory, expanded to `shape`."""
+    if shape is None or tuple(s.shape) == tuple(shape):
+        return Buf(name, tuple(s.shape), s.strides, s.dtype)
+    lead = len(shape) - s.ndim
+    strides = [0 if d < lead or s.shape[d - lead] != n else s.strides[d - lead]
+               for d, n in enumerate(shape)]
+    return Buf(name, tuple(shape), tuple(strides), s.dtype)
+
+
+def operand(name: str, s: Spec | None, shape: tuple | None, number: dtypes.dtype):
+    if s is None:
+        return None
+    return Scalar(name, number) if s.weak else buffer(name, s, shape)
+
+
+def outputs(results: tuple[Spec, ...]) -> tuple[Buf, ...]:
+    return tuple(Buf(f"out{k}", tuple(s.shape), s.strides, s.dtype)
+                 for k, s in enumerate(results))
+
+
+def pointwise_nests(primitive, specs: list, result: Spec):
+    """One nest over the result's shape, or None where the loop language has no such operation."""
+    compute = pointwise_specs(primitive.name, primitive.info["rule"],
+                              tuple(s for s in specs if s is not None))[1]
+    if compute.is_complex or result.dtype.is_complex:
+        return None
+    wide = dtypes.float32 if compute.is_narrow_float else compute
+    form = scalar_form(primitive, wide)
+    if form is None:
+        return None
+    operands = [operand(f"x{k}", s, tuple(result.shape), wide) for k, s in enumerate(specs)]
+
+    def body(i):
+        values = [cast(x[i], wide) if isinstance(x, Buf) else x for x in operands]
+        return form(*values)
+
+    return nest(tuple(result.shape), body, out=outputs((result,))[0])
+
+
+def scalar_form(primitive, wide: dtypes.dtype) -> Callable | None:
+    form = primitive.info["scalar"]
+    if callable(form):
+        return form
+    known = expr.OPS.get(form)
+    if known is None or not accepts(known[1], wide):
+        return None
+    return lambda *values: expr.apply(form, *values)
+
+
+def accepts(domain: str, d: dtypes.dtype) -> bool:
+    """Does an operation of the loop language take this dtype?"""
+    if d.category == dtypes.BOOL:
+        return domain in (expr.ANY, expr.BITS)
+    if d.category == dtypes.INTEGER:
+        return domain != expr.REAL
+    return domain in (expr.ANY, expr.NUMBER, expr.REAL)
+
+
+def nests_of(primitive, specs: list, params: dict, results: tuple[Spec, ...]):
+    """The nests of a primitive for one signature, or None."""
+    if primitive.lower is not None:
+        operands = [operand(f"x{k}", s, None, dtypes.float64) for k, s in enumerate(specs)]
+        return primitive.lower(outputs(results), *operands, **params)
+    if primitive.kind == "pointwise" and not params:
+        return pointwise_nests(primitive, specs, results[0])
+    return None
+
+
+def kernel_of(nests, specs: list, results: tuple[Spec, ...]):
+    """(entry, positions of tensor operands, positions of numbers in the kernel's order)."""
+    from flambeau.codegen.kernel import compile_kernel
+
+    tensors = [k for k, s in enumerate(specs) if s is not None and not s.weak]
+    names = [f"x{k}" for k in tensors] + [f"out{k}" for k in range(len(results))]
+    kernel = compile_kernel(nests, parameters=names)
+    numbers = [int(name[1:]) for name in kernel.numbers]
+    return kernel.entry, tensors, numbers
+
+
+def fresh_plan(entry: Callable, tensors: list[int], numbers: list[int],
+               results: tuple[Spec, ...], several: bool) -> Callable:
+    """Allocate the results, run the kernel."""
+    if not several and len(tensors) == 1 and not numbers:
+        return _unary_plan(entry, tensors[0], results[0])
+    if not several and len(tensors) == 2 and not numbers:
+        return _binary_plan(entry, tensors, results[0])
+
+    def run(*args):
+        outs = [empty_array(s) for s in results]
+        entry(*[address(args[k]._array) for k in tensors], *map(address, outs),
+              *[args[k] for k in numbers])
+        if several:
+            return tuple(make(a, s) for a, s in zip(outs, results))
+        return make(outs[0], results[0])
+
+    return run
+
+
+def _unary_plan(entry: Callable, at: int, result: Spec) -> Callable:
+    def run(*args):
+        out = empty_array(result)
+        entry(address(args[at]._array), address(out))
+        return make(out, result)
+
+    return run
+
+
+def _binary_plan(entry: Callable, at: list[int], result: Spec) -> Callable:
+    first, second = at
+
+    def run(*args):
+        out = empty_array(result)
+        entry(address(args[first]._array), address(args[second]._array), address(out))
+        return make(out, result)
+
+    return run
+
+
+def overwriting_plan(entry: Callable, tensors: list[int], numbers: list[int],
+                     otherwise: Callable) -> Callable:
+    """Write into the target. An operand that overlaps it otherwise than element by element sends
+    the call to the NumPy plan."""
+
+    def run(target, *args):
+        out = target._array
+        for k in tensors:
+            a = args[k]._array
+            if a is not out and np.may_share_memory(a, out) and not (
+                    args[k]._spec is target._spec and address(a) == address(out)):
+                return otherwise(target, *args)
+        entry(*[address(args[k]._array) for k in tensors], address(out),
+              *[args[k] for k in numbers])
+
+    return run
