@@ -74,6 +74,7 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     linear_weight (C, *d, in_features). `options` says how PyTorch cuts the batch; here it has no
     effect.
     """
+    check_linear_cross_entropy(input, linear_weight, target, linear_bias, ignore_index)
     features = linear_weight.shape[-1]
     logits = input @ linear_weight.reshape(-1, features).t()
     logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
@@ -82,6 +83,25 @@ def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weig
     return cross_entropy(logits, target, weight, reduction=reduction,
                          ignore_index=-100 if ignore_index is None else ignore_index,
                          label_smoothing=label_smoothing)
+
+
+def check_linear_cross_entropy(input, linear_weight, target, linear_bias, ignore_index) -> None:
+    classes = tuple(linear_weight.shape[:-1])
+    rules = {
+        "input must be (N, in_features) or (in_features)": input.ndim in (1, 2),
+        "linear_weight must be (C, *d, in_features)":
+            linear_weight.ndim > 1 and linear_weight.shape[-1] == input.shape[-1],
+        "a linear_weight of more than 2 dimensions needs a batch of inputs":
+            linear_weight.ndim == 2 or input.ndim == 2,
+        f"linear_bias must be of shape {classes}":
+            linear_bias is None or tuple(linear_bias.shape) == classes,
+        "ignore_index needs targets that are class indices":
+            ignore_index is None or not target.dtype.is_floating_point,
+    }
+    for must, holds in rules.items():
+        if not holds:
+            raise ShapeError(complaint("linear_cross_entropy", must, dict(
+                input=list(input.shape), linear_weight=list(linear_weight.shape))))
 
 
 def soft_cross_entropy(input, target, weight, reduction, label_smoothing, classes):
