@@ -46,7 +46,7 @@ def bound(
         at += 1
     elif len(args) > count:
         raise _error(function, f"takes {count} positional arguments but {len(args)} were given")
-    rest: dict[str, Any] = {}
+    rest: dict[str, Any] = session.note_created({})
     named = names[code.co_posonlyargcount : count + only]
     for name, value in kwargs.items():
         if name not in named:

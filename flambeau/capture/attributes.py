@@ -153,6 +153,8 @@ class Attributes:
         getter = static(type(member), "__get__")
         if isinstance(getter, types.FunctionType):
             return self.run.call(getter, (member, owner, cls))
+        if isinstance(owner, tuple):
+            return foreign(member.__get__, owner, cls)
         raise GraphBreak(f"descriptor {type(member).__name__} {name!r}")
 
     def class_member(self, cls: type, name: str, value: Any) -> Any:

@@ -32,6 +32,8 @@ from flambeau.graph import Graph
 ATTEMPTS = 12
 MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
 """What a program returns when its guards do not hold."""
+FAILED: Any = type("Failed", (), {"__repr__": lambda self: "FAILED"})()
+"""What it returns when its graph raised an error before anything was changed."""
 
 
 class Break(NamedTuple):
@@ -177,8 +179,11 @@ class Attempt:
         names = outputs.names()
         call = f"{execute}({self.inputs_text})"
         if graph.equations or names:
-            whole.line(f"{', '.join(names)}{',' if names else 'nothing'} = {call}")
-        whole.lines += outputs.lines + builder.body.lines
+            whole.line(f"found = {call}")
+            whole.line(f"if found is None: return {whole.constant(FAILED)}")
+        if names:
+            whole.line(f"{', '.join(names)}, = found")
+        whole.lines += outputs.separated(graph) + outputs.lines + builder.body.lines
         whole.line(f"return {result}")
         parameters = ["function", *map(parameter, self.frozen.names)]
         program = whole.function("program", parameters)

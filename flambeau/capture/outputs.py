@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,8 @@ from flambeau.capture.tensors import Tensors, is_spent
 from flambeau.capture.traced import SpentNode
 from flambeau.capture.values import UNREAD
 from flambeau.autograd.views import bump
-from flambeau.graph import Graph, Value, run
-from flambeau.graph.interpret import run_recorded
+from flambeau.graph import Graph, Value
+from flambeau.graph.interpret import Plan, Untouched, run_recorded
 from flambeau.graph.passes import without_aliases, without_dead_code, without_final_copies
 from flambeau.tensor.tensor import Tensor, alias
 
@@ -30,7 +31,6 @@ class Outputs:
         self.values: list[Value] = []
         self.by_fake: dict[int, str] = {}
         self.fakes: list[Tensor] = []
-        self.taken: set[Value] = set()
         self.live = False
         self.lines: list[str] = []
 
@@ -56,15 +56,12 @@ class Outputs:
         self.values.append(value)
         if fake._node is not None and not is_spent(fake):
             self.live = True
-        self._state(name, fake, value)
+        self._state(name, fake)
         return name
 
-    def _state(self, name: str, fake: Tensor, value: Value) -> None:
+    def _state(self, name: str, fake: Tensor) -> None:
         """Give the tensor what eager execution would have given it besides its data."""
         builder = self.builder
-        if value in self.taken or value in self.tensors.recorder.inputs:
-            self.lines.append(f"    {name} = {builder.constant(alias)}({name})")
-        self.taken.add(value)
         if fake._node is not None and is_spent(fake):
             mark = builder.constant(_mark_spent)
             self.lines.append(f"    {mark}({name})")
@@ -113,6 +110,16 @@ class Outputs:
             return without_dead_code(graph)
         return without_dead_code(without_final_copies(without_aliases(graph)))
 
+    def separated(self, graph: Graph) -> list[str]:
+        """Lines that make outputs objects of their own where the graph gives one tensor twice,
+        or one that came in."""
+        taken, lines = set(graph.inputs), []
+        for name, value in zip(self.names(), graph.outputs):
+            if value in taken and not value.spec.weak:
+                lines.append(f"    {name} = {self.builder.constant(alias)}({name})")
+            taken.add(value)
+        return lines
+
     def input_sources(self) -> list[Source]:
         return [known.source for known in self.tensors.inputs.values()]
 
@@ -139,14 +146,26 @@ class Outputs:
 
     def execution(self, graph: Graph, runner: Callable) -> Callable:
         """inputs -> outputs. A program whose results have a history runs through autograd."""
+        run = runner
         if self.live:
-            return lambda *inputs: run_recorded(graph, inputs, alias)
-        return runner
+            run = functools.partial(_recorded, graph)
+
+        def execute(*inputs: Any) -> list[Any] | None:
+            try:
+                return run(*inputs)
+            except Untouched:
+                return None
+
+        return execute
 
 
 def eager_runner(graph: Graph, examples: list[Any]) -> Callable:
     """The backend that runs the graph on eager operations."""
-    return lambda *inputs: run(graph, inputs, alias, bump)
+    return Plan(graph, alias, bump)
+
+
+def _recorded(graph: Graph, *inputs: Any) -> list[Any]:
+    return run_recorded(graph, inputs, alias)
 
 
 def _mark_spent(t: Tensor) -> None:

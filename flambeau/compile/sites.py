@@ -16,7 +16,7 @@ from typing import Any
 from flambeau.capture import frame_hook
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.bytecodes import UnknownBytecode, argument_names
-from flambeau.capture.capture import MISS, Captured, Frozen, Options, capture
+from flambeau.capture.capture import FAILED, MISS, Captured, Frozen, Options, capture
 from flambeau.capture.guards import Guard, failures
 from flambeau.capture.resume import Place, bridge_code, resume_code
 from flambeau.compile import config, records
@@ -79,6 +79,8 @@ class Site:
             result = entry.program(function, *values)
             if result is MISS:
                 continue
+            if result is FAILED:
+                return self.plain(function, values)
             if entry.bridge is None:
                 return result
             return self.leave(entry, function, result)
@@ -137,6 +139,8 @@ class Site:
         if result is MISS:
             self.entries.remove(entry)
             self._skip("the guards of a new program do not hold")
+            return self.plain(function, values)
+        if result is FAILED:
             return self.plain(function, values)
         return result if entry.bridge is None else self.leave(entry, function, result)
 

@@ -43,38 +43,61 @@ def _bind_outputs(environment: dict[Value, Any], equation: Equation, result: Any
         environment[value] = got
 
 
-def run(
-    graph: Graph,
-    inputs: Sequence[Any],
-    alias: Alias,
-    written: Callable[[Any], None],
-    constants: Mapping[Value, Any] | None = None,
-) -> list[Any]:
-    """The outputs, computed by this thread's executor without recording.
+class Untouched(Exception):
+    """A graph has failed before it changed anything; the cause is what went wrong."""
+
+
+class Plan:
+    """A graph made ready to run many times below autograd.
 
     `alias(tensor)` gives the same memory without history; `written(tensor)` is told of writes.
     """
-    executor = context.state.executor
-    environment: dict[Value, Any] = dict(graph.constants if constants is None else constants)
-    environment.update(zip(graph.inputs, inputs))
-    last = last_uses(graph)
-    for equation, dead in zip(graph.equations, last):
+
+    def __init__(self, graph: Graph, alias: Alias, written: Callable[[Any], None]):
+        self.graph, self.alias, self.written = graph, alias, written
+        self.steps = list(zip(graph.equations, last_uses(graph)))
+        self.touches = next(
+            (k for k, e in enumerate(graph.equations) if e.has_effect), len(graph.equations)
+        )
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """The outputs, computed by this thread's executor without recording."""
+        environment: dict[Value, Any] = dict(self.graph.constants)
+        environment.update(zip(self.graph.inputs, inputs))
+        done = 0
+        try:
+            for done, (equation, dead) in enumerate(self.steps):  # noqa: B007
+                self._step(equation, environment)
+                for value in dead:
+                    del environment[value]
+        except Exception as error:
+            if done <= self.touches:
+                raise Untouched from error
+            raise
+        return [environment[v] for v in self.graph.outputs]
+
+    def _step(self, equation: Equation, environment: dict[Value, Any]) -> None:
+        executor = context.state.executor
         args = _read(environment, equation.inputs)
         if equation.op == "alias":
-            environment[equation.outputs[0]] = alias(args[0])
+            environment[equation.outputs[0]] = self.alias(args[0])
         elif is_number(equation.op):
             environment[equation.outputs[0]] = function_of(equation.op)(*args)
         elif equation.target is not None:
             target = environment[equation.target]
-            executor.execute_inplace(equation.op, target, args, _parameters(environment, equation))
-            written(target)
+            params = _parameters(environment, equation)
+            executor.execute_inplace(equation.op, target, args, params)
+            self.written(target)
         else:
             result = executor.execute(equation.op, args, _parameters(environment, equation))
             _bind_outputs(environment, equation, result)
-        args = None
-        for value in dead:
-            del environment[value]
-    return [environment[v] for v in graph.outputs]
+
+
+def run(
+    graph: Graph, inputs: Sequence[Any], alias: Alias, written: Callable[[Any], None]
+) -> list[Any]:
+    """The outputs of one run."""
+    return Plan(graph, alias, written)(*inputs)
 
 
 def run_recorded(graph: Graph, inputs: Sequence[Any], alias: Alias) -> list[Any]:
@@ -84,8 +107,10 @@ def run_recorded(graph: Graph, inputs: Sequence[Any], alias: Alias) -> list[Any]
     state.stack, state.top = (), None
     environment: dict[Value, Any] = dict(graph.constants)
     environment.update(zip(graph.inputs, inputs))
+    touched = False
     try:
         for equation in graph.equations:
+            touched = touched or equation.has_effect
             state.grad_enabled = equation.grad_mode
             args = _read(environment, equation.inputs)
             if equation.op == "alias":
@@ -98,6 +123,10 @@ def run_recorded(graph: Graph, inputs: Sequence[Any], alias: Alias) -> list[Any]
             else:
                 result = context.bind(equation.op, args, _parameters(environment, equation))
                 _bind_outputs(environment, equation, result)
+    except Exception as error:
+        if not touched:
+            raise Untouched from error
+        raise
     finally:
         state.grad_enabled, state.stack, state.top = before
     return [environment[v] for v in graph.outputs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import copy
 import functools
@@ -125,6 +126,14 @@ def _flat(kinds: Any) -> list[Any]:
 @handles(callable)
 def is_callable(run: Any, value: Any) -> bool:
     return not isinstance(value, InstanceDict) and callable(value)
+
+
+@handles_in_frame(id)
+def identity_in_library(run: Any, frame: Frame, args: tuple, kwargs: dict) -> int:
+    """Library code uses identities as keys that live as long as the call."""
+    if trust.is_trusted(frame.function) and run.session.is_new(args[0]):
+        return id(args[0])
+    return identity(run, *args)
 
 
 @handles(id)
@@ -453,6 +462,11 @@ def _arithmetic(function: Any, method: str) -> None:
 _arithmetic(divmod, "__divmod__")
 _arithmetic(pow, "__pow__")
 _arithmetic(round, "__round__")
+
+
+@handles(_thread.get_ident)
+def thread_identity(run: Any) -> int:
+    return 0  # only used as a key that tells threads apart
 
 
 @handles(copy.copy)

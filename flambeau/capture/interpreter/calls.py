@@ -64,7 +64,7 @@ RECEIVERS = (
 )
 SAFE_TYPES = (
     *(int, float, bool, complex, str, bytes, slice, range, object, bytearray),
-    *(collections.deque, collections.OrderedDict, collections.defaultdict),
+    *(collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter),
     *(itertools.chain, itertools.product, itertools.repeat, itertools.islice, itertools.cycle),
     *(itertools.count, itertools.zip_longest, itertools.combinations, itertools.permutations),
     *(itertools.accumulate, itertools.starmap, itertools.takewhile, itertools.dropwhile),
@@ -238,6 +238,11 @@ class Calls:
             return self.session.note_created(foreign(new, cls, *args))
         if isinstance(new, types.FunctionType):
             return self.call(new, (cls, *args), kwargs)
+        if new in (dict.__new__, list.__new__, set.__new__, collections.OrderedDict.__new__):
+            made = self.session.note_created(foreign(new, cls))
+            if not isinstance(static(cls, "__init__"), types.FunctionType):
+                self._container_special(made, "__init__", (*args, *([kwargs] if kwargs else [])))
+            return made
         raise GraphBreak(f"a {cls.__name__} object is made", "Make it outside.")
 
     def _construct_builtin(self, cls: type, args: tuple, kwargs: dict) -> Any:

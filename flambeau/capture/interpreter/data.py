@@ -314,7 +314,8 @@ class Data:
             if self.session.source(value) is not None:
                 kind = type(value).__name__
                 raise GraphBreak(f"a {kind} made outside is consumed", "Loop over a list.")
-        if not self.is_plain_object(value) and not self.session.is_new(value):
+        known = self.is_plain_object(value) or isinstance(value, (*SEQUENCES, dict, set))
+        if not known and not self.session.is_new(value):
             raise GraphBreak(f"iteration over {type(value).__name__}")
 
     def next_of(self, iterator: Any, stop: bool = True) -> Any:
