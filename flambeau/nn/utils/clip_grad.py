@@ -8,7 +8,7 @@ from typing import Any
 
 from flambeau.autograd.modes import no_grad
 from flambeau.core.errors import OpError, complaint
-from flambeau.tensor import Tensor, linalg, stack
+from flambeau.tensor import Tensor, stack
 from flambeau.tensor.interop import tensor
 
 __all__ = [
@@ -45,8 +45,8 @@ def get_total_norm(
     if not tensors:
         return tensor(0.0)
     where = tensors[0].device
-    norms = [linalg.vector_norm(t, norm_type).to(where) for t in tensors]
-    total = linalg.vector_norm(stack(norms), norm_type)
+    norms = [t.norm(norm_type).to(where) for t in tensors]
+    total = stack(norms).norm(norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise OpError(
             complaint(
