@@ -6,9 +6,27 @@ import math
 
 import numpy as np
 
+from flambeau.loops.api import maximum, unary
+from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
 from flambeau.ops.elementwise import pointwise
 from flambeau.ops.pointwise import conj, sigmoid_ref
+
+
+# Scalar forms, in the loop language, stand beside the NumPy references.
+
+
+def gelu_form(x):
+    return x * 0.5 * (unary("erf", x * math.sqrt(0.5)) + 1.0)
+
+
+def gelu_backward_form(g, x):
+    density = unary("exp", x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return g * ((unary("erf", x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density)
+
+
+def gelu_tanh_form(x):
+    return x * 0.5 * (unary("tanh", (x + x * x * x * 0.044715) * SQRT_2_PI) + 1.0)
 
 
 def relu_ref(x):
@@ -19,7 +37,7 @@ def relu_into(out, x) -> None:
     np.maximum(x, x.dtype.type(0), out=out)
 
 
-relu = pointwise("relu", relu_ref, low=0.1, into=relu_into,
+relu = pointwise("relu", relu_ref, scalar=lambda x: maximum(x, 0), low=0.1, into=relu_into,
                  vjp=dict(x=lambda ct, out: ct.masked_fill(out <= 0, 0.0)))
 
 
@@ -38,7 +56,7 @@ def gelu_vjp(ct, x):
     return gelu_backward(ct, x)
 
 
-gelu = pointwise("gelu", gelu_ref, rule="float", vjp=dict(x=gelu_vjp))
+gelu = pointwise("gelu", gelu_ref, scalar=gelu_form, rule="float", vjp=dict(x=gelu_vjp))
 
 
 def gelu_backward_ref(g, x):
@@ -52,7 +70,7 @@ def gelu_backward_decomposed(g, x):
                 + x * (-0.5 * x * x).exp() / math.sqrt(2 * math.pi))
 
 
-gelu_backward = pointwise("gelu_backward", gelu_backward_ref, rule="float", names=("g", "x"),
+gelu_backward = pointwise("gelu_backward", gelu_backward_ref, scalar=gelu_backward_form, rule="float", names=("g", "x"),
                           vjp="decompose", decompose=gelu_backward_decomposed)
 
 SQRT_2_PI = math.sqrt(2 / math.pi)
@@ -66,7 +84,7 @@ def gelu_tanh_decomposed(x):
     return 0.5 * x * (1 + (SQRT_2_PI * (x + 0.044715 * x * x * x)).tanh())
 
 
-gelu_tanh = pointwise("gelu_tanh", gelu_tanh_ref, rule="float", vjp="decompose",
+gelu_tanh = pointwise("gelu_tanh", gelu_tanh_ref, scalar=gelu_tanh_form, rule="float", vjp="decompose",
                       decompose=gelu_tanh_decomposed)
 
 # Smooth ---------------------------------------------------------------------------------------
@@ -81,7 +99,7 @@ def silu_vjp(ct, x):
     return ct * conj(s * (1 + x * (1 - s)))
 
 
-silu = pointwise("silu", silu_ref, rule="float", vjp=dict(x=silu_vjp))
+silu = pointwise("silu", silu_ref, scalar=lambda x: x * unary("sigmoid", x), rule="float", vjp=dict(x=silu_vjp))
 
 
 def softplus_ref(x, beta, threshold):
@@ -149,7 +167,7 @@ def leaky_relu_ref(x, slope):
     return np.where(x > 0, x, x * slope)
 
 
-leaky_relu = pointwise("leaky_relu", leaky_relu_ref, rule="float", names=("x", "slope"),
+leaky_relu = pointwise("leaky_relu", leaky_relu_ref, scalar=lambda x, slope: select(x > 0, x, x * slope), rule="float", names=("x", "slope"),
                        vjp=dict(x=lambda ct, x, slope: where(x > 0, ct, ct * slope)),
                        samples=parameter_samples(0.1))
 

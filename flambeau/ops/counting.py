@@ -99,7 +99,8 @@ def histc_samples(rng):
         yield (rng.normal(size=shape),), dict(bins=4, low=-1.0, high=1.0)
 
 
-histc = primitive("histc", meta=histc_meta, ref=histc_ref, samples=histc_samples)
+histc = primitive("histc", meta=histc_meta, ref=histc_ref, samples=histc_samples,
+                  no_gradient="counts are piecewise constant")
 
 
 def histogram_meta(x: Spec, edges: Spec, weight: Spec | None, *, density) -> Spec:
@@ -120,7 +121,7 @@ def histogram_samples(rng):
 
 
 histogram = primitive("histogram", meta=histogram_meta, ref=histogram_ref,
-                      samples=histogram_samples)
+                      samples=histogram_samples, no_gradient="PyTorch defines none")
 
 
 def histogram_of_points(points: np.ndarray, edges: list[np.ndarray], weights,

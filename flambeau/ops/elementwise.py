@@ -129,7 +129,8 @@ def pointwise(name: str, ref: Callable, *, vjp=None, rule: str = "same", low: fl
     ref is a NumPy ufunc, or a function of ndarrays that gives the same in every layout; `scalar`
     names the loop-expression op (default: the primitive's own name) for the default lowering.
     """
-    arity = arity or getattr(ref, "nin", None) or ref.__code__.co_argcount
+    arity = arity or (len(names) if names else getattr(ref, "nin", None) or
+                      ref.__code__.co_argcount)
     operands = tuple(names or "xyzw"[:arity])
 
     def meta(*operands: Spec | None, **params) -> Spec:

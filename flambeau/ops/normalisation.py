@@ -6,10 +6,13 @@ backward pass needs. Statistics of narrow floats are kept in float32.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import Buf, cast, nest, reduce, unary
 from flambeau.ops.registry import primitive
 
 
@@ -38,6 +41,41 @@ def layer_norm_ref(x, w, b, *, dims, eps):
     if b is not None:
         y += b
     return y, mean, rstd
+
+
+def wide(value):
+    """Narrow floats compute in float32."""
+    return cast(value, dtypes.float32) if value.dtype.is_narrow_float else value
+
+
+def layer_norm_lower(outs, x, w, b, *, dims, eps):
+    """Mean, then squared deviations, then the result, over a row that stays in cache."""
+    rank = len(x.shape)
+    lead, size = x.shape[:rank - dims], x.shape[rank - dims:]
+    count = math.prod(size)
+
+    def mean(i):
+        return reduce("add", size, lambda r: wide(x[(*i, *r)])) / float(count)
+
+    def rstd(i, centre):
+        total = reduce("add", size, lambda r: (wide(x[(*i, *r)]) - centre)
+                       * (wide(x[(*i, *r)]) - centre))
+        return unary("rsqrt", total / float(count) + eps)
+
+    def body(i):
+        row, at = i[:rank - dims], i[rank - dims:]
+        centre = mean(row)
+        y = (wide(x[i]) - centre) * rstd(row, centre)
+        if w is not None:
+            y = y * wide(w[at])
+        return y if b is None else y + wide(b[at])
+
+    def statistics(i):
+        centre = mean(i)
+        return centre, rstd(i, centre)
+
+    flat = tuple(Buf(o.name, lead, o.strides[:rank - dims], o.dtype) for o in outs[1:])
+    return (nest(x.shape, body, out=outs[0]), nest(lead, statistics, out=flat))
 
 
 def layer_norm_vjp(cts, x, w, _b, out1, out2, dims, needs):
@@ -79,7 +117,7 @@ def layer_norm_samples(rng):
 
 
 layer_norm = primitive("layer_norm", meta=layer_norm_meta, ref=layer_norm_ref,
-                       vjp=layer_norm_vjp, samples=layer_norm_samples)
+                       vjp=layer_norm_vjp, lower=layer_norm_lower, samples=layer_norm_samples)
 
 
 def layer_norm_backward_meta(ct: Spec, x: Spec, w: Spec | None, mean: Spec, rstd: Spec, *,
@@ -100,6 +138,30 @@ def layer_norm_backward_ref(ct, x, w, mean, rstd, *, dims):
     return g
 
 
+def layer_norm_backward_lower(outs, ct, x, w, mean, rstd, *, dims):
+    rank = len(x.shape)
+    size = x.shape[rank - dims:]
+    count, ones = float(math.prod(size)), (0,) * dims
+
+    def body(i):
+        lead = i[:rank - dims]
+        centre, scale = mean[(*lead, *ones)], rstd[(*lead, *ones)]
+
+        def g(r):
+            value = wide(ct[(*lead, *r)])
+            return value if w is None else value * wide(w[tuple(r)])
+
+        def hat(r):
+            return (wide(x[(*lead, *r)]) - centre) * scale
+
+        total = reduce("add", size, g) / count
+        inner = reduce("add", size, lambda r: g(r) * hat(r)) / count
+        at = i[rank - dims:]
+        return (g(at) - total - hat(at) * inner) * scale
+
+    return nest(x.shape, body, out=outs[0])
+
+
 def layer_norm_backward_decomposed(ct, x, w, mean, rstd, *, dims):
     axes = tuple(range(x.ndim - dims, x.ndim))
     g = ct if w is None else ct * w
@@ -116,7 +178,7 @@ def layer_norm_backward_samples(rng):
 
 layer_norm_backward = primitive(
     "layer_norm_backward", meta=layer_norm_backward_meta, ref=layer_norm_backward_ref,
-    vjp="decompose", decompose=layer_norm_backward_decomposed,
+    vjp="decompose", decompose=layer_norm_backward_decomposed, lower=layer_norm_backward_lower,
     samples=layer_norm_backward_samples)
 
 

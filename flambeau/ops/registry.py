@@ -35,6 +35,7 @@ class Primitive:
     samples   (rng) -> iterable of (operands, params)
     operands  names, from `meta`'s positional parameters; variadic ones have a single name
     kind      "pointwise" | "view" | "general" | "random"
+    info      facts for particular layers; `no_gradient` says why floats have none
     write     (target ndarray, *operands, **params): in-place form that touches only what changes
     """
 

@@ -34,7 +34,8 @@ def heaviside_ref(x, values):
     return np.where(x == 0, values, (x > 0).astype(x.dtype))
 
 
-heaviside = pointwise("heaviside", heaviside_ref, refuses=(COMPLEX,), names=("x", "values"))
+heaviside = pointwise("heaviside", heaviside_ref, refuses=(COMPLEX,), names=("x", "values"),
+                      no_gradient="PyTorch defines none")
 
 
 def nan_to_num_ref(x, nan, posinf, neginf):

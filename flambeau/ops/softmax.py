@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.dtype import float32
 from flambeau.core.errors import UnsupportedError, complaint
 from flambeau.core.spec import Spec
+from flambeau.loops.api import cast, nest, reduce, unary
 from flambeau.ops.registry import primitive
 
 
@@ -40,8 +42,62 @@ def row_samples(rng):
         yield (rng.normal(size=shape),), dict(dim=dim)
 
 
+def row(x, i, dim: int):
+    """r -> the element of x's row through i at place r of dim."""
+    return lambda r: x[(*i[:dim], *r, *i[dim + 1:])]
+
+
+def wide(value):
+    """Narrow floats compute in float32."""
+    return cast(value, float32) if value.dtype.is_narrow_float else value
+
+
+def softmax_lower(outs, x, *, dim):
+    """Maximum, sum of exponentials, quotient: three passes over a row in cache."""
+    n = x.shape[dim]
+
+    def body(i):
+        top = reduce("max", (n,), lambda r: wide(row(x, i, dim)(r)))
+        total = reduce("add", (n,), lambda r: unary("exp", wide(row(x, i, dim)(r)) - top))
+        return unary("exp", wide(x[i]) - top) / total
+
+    return nest(x.shape, body, out=outs[0])
+
+
+def log_softmax_lower(outs, x, *, dim):
+    n = x.shape[dim]
+
+    def body(i):
+        top = reduce("max", (n,), lambda r: wide(row(x, i, dim)(r)))
+        total = reduce("add", (n,), lambda r: unary("exp", wide(row(x, i, dim)(r)) - top))
+        return wide(x[i]) - top - unary("log", total)
+
+    return nest(x.shape, body, out=outs[0])
+
+
+def softmax_backward_lower(outs, ct, y, *, dim):
+    n = y.shape[dim]
+
+    def body(i):
+        g, p = row(ct, i, dim), row(y, i, dim)
+        total = reduce("add", (n,), lambda r: wide(g(r)) * wide(p(r)))
+        return (wide(ct[i]) - total) * wide(y[i])
+
+    return nest(y.shape, body, out=outs[0])
+
+
+def log_softmax_backward_lower(outs, ct, y, *, dim):
+    n = y.shape[dim]
+
+    def body(i):
+        total = reduce("add", (n,), lambda r: wide(row(ct, i, dim)(r)))
+        return wide(ct[i]) - unary("exp", wide(y[i])) * total
+
+    return nest(y.shape, body, out=outs[0])
+
+
 softmax = primitive("softmax", meta=softmax_meta, ref=softmax_ref, vjp=dict(x=softmax_vjp),
-                    samples=row_samples)
+                    lower=softmax_lower, samples=row_samples)
 
 
 def log_softmax_ref(x, *, dim):
@@ -53,7 +109,7 @@ def log_softmax_ref(x, *, dim):
 
 log_softmax = primitive("log_softmax", meta=softmax_meta, ref=log_softmax_ref,
                         vjp=dict(x=lambda ct, out, dim: log_softmax_backward(ct, out, dim=dim)),
-                        samples=row_samples)
+                        lower=log_softmax_lower, samples=row_samples)
 
 
 # The backward passes, as primitives so that each is one kernel ---------------------------------
@@ -88,7 +144,9 @@ def backward_samples(rng):
 
 softmax_backward = primitive(
     "softmax_backward", meta=backward_meta, ref=softmax_backward_ref, vjp="decompose",
-    decompose=softmax_backward_decomposed, samples=backward_samples)
+    decompose=softmax_backward_decomposed, lower=softmax_backward_lower,
+    samples=backward_samples)
 log_softmax_backward = primitive(
     "log_softmax_backward", meta=backward_meta, ref=log_softmax_backward_ref, vjp="decompose",
-    decompose=log_softmax_backward_decomposed, samples=backward_samples)
+    decompose=log_softmax_backward_decomposed, lower=log_softmax_backward_lower,
+    samples=backward_samples)

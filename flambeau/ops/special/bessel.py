@@ -252,6 +252,6 @@ scaled_modified_bessel_k0 = special(
 scaled_modified_bessel_k1 = special(
     "scaled_modified_bessel_k1", lambda x: scaled_k(x, 1), low=0.5,
     vjp=dict(x=lambda ct, x, out: ct * (out - scaled_modified_bessel_k0(x) - out / x)))
-airy_ai = special("airy_ai", airy_values)
+airy_ai = special("airy_ai", airy_values, no_gradient="PyTorch defines none")
 spherical_bessel_j0 = special("spherical_bessel_j0", spherical_j0_values, low=0.2, vjp=dict(
     x=lambda ct, x, out: ct * at_zero((x.cos() - out) / x, x, 0.0)))

@@ -68,5 +68,6 @@ def polynomial_samples(rng):
         yield (rng.uniform(-1, 1, shape), rng.integers(0, 6, shape).astype(float)), {}
 
 
-POLYNOMIALS = {name: special(name, f, names=("x", "n"), samples=polynomial_samples)
+POLYNOMIALS = {name: special(name, f, names=("x", "n"), samples=polynomial_samples,
+                             no_gradient="PyTorch defines none")
                for name, f in FORMULAS.items()}
