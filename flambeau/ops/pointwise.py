@@ -17,8 +17,10 @@ from flambeau.ops.elementwise import pointwise
 
 
 def conj(x):
-    """The complex conjugate; `x` itself when it is real or a Python number."""
-    return x.conj() if getattr(x, "dtype", None) is not None and x.dtype.is_complex else x
+    """The complex conjugate; `x` itself when it is real."""
+    if isinstance(x, complex) or (hasattr(x, "dtype") and x.dtype.is_complex):
+        return x.conjugate() if isinstance(x, complex) else x.conj()
+    return x
 
 
 # Arithmetic ----------------------------------------------------------------------------------

@@ -79,7 +79,13 @@ def mean_vjp(ct, _x, dim, keepdim):
     return spread(ct / n, _x.shape, dim, keepdim) if n else ct.new_zeros(tuple(_x.shape))
 
 
-mean = primitive("mean", meta=sum_meta, ref=mean_ref, vjp=dict(x=mean_vjp), samples=sum_samples)
+def mean_samples(rng):
+    for (x,), params in sum_samples(rng):
+        if x.size:
+            yield (x,), params
+
+
+mean = primitive("mean", meta=sum_meta, ref=mean_ref, vjp=dict(x=mean_vjp), samples=mean_samples)
 
 # prod ----------------------------------------------------------------------------------------
 
