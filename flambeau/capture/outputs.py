@@ -8,10 +8,10 @@ from typing import Any
 
 from flambeau.capture.breaks import SkipFrame
 from flambeau.capture.guards import Writer
-from flambeau.capture.rebuild import Builder
+from flambeau.capture.rebuild import Builder, Unrebuildable
 from flambeau.capture.session import Session
 from flambeau.capture.sources import Source
-from flambeau.capture.tensors import Tensors, is_spent
+from flambeau.capture.tensors import Tensors, foreign_nodes, is_spent
 from flambeau.capture.traced import SpentNode
 from flambeau.capture.values import UNREAD
 from flambeau.autograd.views import bump
@@ -56,6 +56,8 @@ class Outputs:
         self.values.append(value)
         if fake._node is not None and not is_spent(fake):
             self.live = True
+            for node in foreign_nodes(fake):
+                raise Unrebuildable(node, "a custom gradient leaves the graph")
         self._state(name, fake)
         return name
 

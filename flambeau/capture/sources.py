@@ -67,7 +67,10 @@ class Source:
 
 
 def _constant_text(base: Any, key: Any) -> str:
-    return getattr(key, "__qualname__", None) or getattr(key, "__name__", None) or repr(key)
+    if isinstance(key, dict):
+        return f"<variables of {key.get('__name__', '?')}>"
+    name = getattr(key, "__qualname__", None) or getattr(key, "__name__", None)
+    return name if isinstance(name, str) else f"<{type(key).__name__}>"
 
 
 TEXT: dict[str, Callable[[Any, Any], str]] = {

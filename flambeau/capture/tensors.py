@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.autograd.node import PrimitiveNode
+from flambeau.autograd.node import Node, PrimitiveNode
 from flambeau.capture import trust
 from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
 from flambeau.capture.scalars import computed
@@ -263,7 +263,7 @@ class Tensors:
                 for element in elements:
                     self._check_argument(element, function, depth + 1)
                 return
-        if trust.is_native_class(kind) or isinstance(value, (int, float)):
+        if trust.is_native_class(kind) or isinstance(value, (int, float, Node)):
             return
         if hasattr(value, "__next__") and self.session.is_new(value):
             return
@@ -311,6 +311,20 @@ class Tensors:
 def tensor_facts(t: Tensor) -> tuple:
     """What the guard of a tensor compares."""
     return (type(t), t._spec, t._requires_grad, t._node is None)
+
+
+def foreign_nodes(t: Tensor) -> list[Node]:
+    """Nodes in the history of a result that recorded equations cannot bring back."""
+    found, seen, stack = [], set(), [t._node]
+    while stack:
+        node = stack.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if not isinstance(node, (PrimitiveNode, OutsideNode)) or node.tensor_hooks is not None:
+            found.append(node)
+        stack += [e[0] for e in node.edges if e is not None and e[1] >= 0]
+    return found
 
 
 def is_spent(t: Tensor) -> bool:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from flambeau.autograd.node import Node
 from flambeau.capture import trust
 from flambeau.capture.arguments import bound
 from flambeau.capture.attributes import Attributes
 from flambeau.capture.breaks import GraphBreak, SkipFrame, UserError, foreign
-from flambeau.capture.callbacks import for_c_code, is_interpreted
+from flambeau.capture.callbacks import Callback, for_c_code, is_interpreted
 from flambeau.capture.interpreter.data import InstanceDictMethods, is_active
 from flambeau.capture.interpreter.frame import Frame
 from flambeau.capture.interpreter.generators import Generator
@@ -223,6 +224,9 @@ class Calls:
         if isinstance(init, types.FunctionType):
             init = self.attributes.class_member(cls, "__init__", init)
             self.call(init, (made, *args), kwargs)
+        if isinstance(made, Node):
+            # The engine runs for real, and calls back here for the user's backward.
+            made.__dict__["gradients"] = Callback(self, types.MethodType(cls.gradients, made))
         return made
 
     def _allocated(self, cls: type, args: tuple, kwargs: dict) -> Any:
