@@ -1,0 +1,86 @@
+"""Two-dimensional convolutions and their gradients by generated kernels."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.spec import Spec, channels_last_strides
+from flambeau.eager.memory import empty_array
+from flambeau.eager.native.address import address
+from flambeau.tensor.tensor import make
+
+KINDS = (dtypes.float32,)
+SMALL = 1 << 14  # multiply-adds
+
+
+def layout_of(s: Spec) -> str | None:
+    """NCHW, NHWC or None; a tensor that is both counts as NCHW."""
+    if s.is_contiguous:
+        return "NCHW"
+    wanted = channels_last_strides(s.shape)
+    same = all(n == 1 or a == b for n, a, b in zip(s.shape, s.strides, wanted))
+    return "NHWC" if same else None
+
+
+def conv_spec(x: Spec, w: Spec, y: Spec, params: dict):
+    """The templates' description, or None where they do not apply."""
+    layouts = [layout_of(s) for s in (x, w, y)]
+    if x.ndim != 4 or x.dtype not in KINDS or None in layouts or any(
+            0 in s.shape for s in (x, w, y)):
+        return None
+    n, c, h, width = x.shape
+    if y.numel * w.shape[1] * w.shape[2] * w.shape[3] < SMALL:
+        return None
+    from flambeau.codegen.templates import ConvSpec
+
+    spec = ConvSpec(n, c, h, width, w.shape[0], w.shape[2], w.shape[3], tuple(params["stride"]),
+                    tuple(params["padding"]), tuple(params["dilation"]), params["groups"],
+                    x_layout=layouts[0], w_layout=layouts[1], y_layout=layouts[2])
+    return spec if (spec.out_h, spec.out_w) == tuple(y.shape[2:]) else None
+
+
+def conv_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+    """conv, conv_input and conv_weight."""
+    if primitive.name not in ("conv", "conv_input", "conv_weight"):
+        return None
+    from flambeau.codegen import templates
+
+    if primitive.name == "conv":
+        return _forward(templates, specs, params, result)
+    if primitive.name == "conv_input":
+        g, w = specs
+        found = conv_spec(result, w, g, params)
+        make_program = templates.conv_input_grad
+    else:
+        g, x = specs
+        found = conv_spec(x, result, g, params)
+        make_program = templates.conv_weight_grad
+    if found is None:
+        return None
+    program = make_program(found)
+    swap = primitive.name == "conv_weight"
+
+    def run(g, other):
+        out = empty_array(result)
+        first, second = (other, g) if swap else (g, other)
+        program(address(first._array), address(second._array), address(out))
+        return make(out, result)
+
+    return run
+
+
+def _forward(templates, specs: list, params: dict, result) -> Callable | None:
+    x, w, b = specs
+    found = conv_spec(x, w, result, params)
+    if found is None or (b is not None and b.strides != (1,)):
+        return None
+    program = templates.conv_forward(found, epilogue=None if b is None else "bias")
+
+    def run(x, w, b):
+        out = empty_array(result)
+        bias = () if b is None else (address(b._array),)
+        program(address(x._array), address(w._array), address(out), *bias)
+        return make(out, result)
+
+    return run
