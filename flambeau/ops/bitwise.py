@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.dtype import BOOL
 from flambeau.ops.elementwise import pointwise
 
 
@@ -15,8 +16,8 @@ def _integer_samples(arity: int):
     return samples
 
 
-def bitwise(name: str, ref, arity: int = 2):
-    return pointwise(name, ref, rule="integer", samples=_integer_samples(arity))
+def bitwise(name: str, ref, arity: int = 2, refuses: tuple[int, ...] = ()):
+    return pointwise(name, ref, rule="integer", samples=_integer_samples(arity), refuses=refuses)
 
 
 bitwise_and, bitwise_or = bitwise("bitwise_and", np.bitwise_and), bitwise("bitwise_or", np.bitwise_or)
@@ -41,5 +42,5 @@ def right_shift_ref(x, y):
     return np.where(bad, limit, shifted).astype(kind)
 
 
-bitwise_left_shift = bitwise("bitwise_left_shift", left_shift_ref)
-bitwise_right_shift = bitwise("bitwise_right_shift", right_shift_ref)
+bitwise_left_shift = bitwise("bitwise_left_shift", left_shift_ref, refuses=(BOOL,))
+bitwise_right_shift = bitwise("bitwise_right_shift", right_shift_ref, refuses=(BOOL,))

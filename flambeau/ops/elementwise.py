@@ -36,7 +36,11 @@ def pointwise_specs(name: str, rule: str, operands: tuple[Spec, ...],
 
 def _check_dtype(name: str, rule: str, d: DType) -> None:
     if rule == "integer" and d.category >= FLOAT:
-        raise DtypeError(complaint(name, "operands must be integers or bools", dict(dtype=d)))
+        raise UnsupportedError(complaint(name, "operands must be integers or bools",
+                                         dict(dtype=d)))
+    if d is dtypes.complex32:
+        raise UnsupportedError(complaint(name, "there is no arithmetic in complex32",
+                                         dict(dtype=d), "Convert with `.to(torch.complex64)`."))
     if d.itemsize == 1 and d.category == FLOAT:
         raise DtypeError(complaint(name, "there is no arithmetic in float8", dict(dtype=d),
                                    "Convert with `.to(torch.float32)` first."))

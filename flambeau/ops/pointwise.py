@@ -237,13 +237,13 @@ def fmod_ref(x, y):
     return np.fmod(x, y)
 
 
-floor_divide = pointwise("floor_divide", floor_divide_ref, refuses=(COMPLEX,), low=0.3, high=2.9,
+floor_divide = pointwise("floor_divide", floor_divide_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9,
                          vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
-trunc_divide = pointwise("trunc_divide", trunc_divide_ref, refuses=(COMPLEX,), low=0.3, high=2.9,
+trunc_divide = pointwise("trunc_divide", trunc_divide_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9,
                          vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
-remainder = pointwise("remainder", remainder_ref, refuses=(COMPLEX,), low=0.3, high=2.9, vjp=dict(
+remainder = pointwise("remainder", remainder_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9, vjp=dict(
     x=lambda ct: ct, y=lambda ct, x, y: -ct * floor_divide(x, y)))
-fmod = pointwise("fmod", fmod_ref, refuses=(COMPLEX,), low=0.3, high=2.9, vjp=dict(
+fmod = pointwise("fmod", fmod_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9, vjp=dict(
     x=lambda ct: ct, y=lambda ct, x, y: -ct * trunc_divide(x, y)))
 
 # Extrema -------------------------------------------------------------------------------------

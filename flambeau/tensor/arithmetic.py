@@ -5,7 +5,8 @@ from __future__ import annotations
 from flambeau.core import context
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import BOOL, FLOAT, INTEGER
-from flambeau.core.errors import ArgumentError, DtypeError, OpError, complaint
+from flambeau.core.dtype import dtype as DType
+from flambeau.core.errors import ArgumentError, DtypeError, OpError, UnsupportedError, complaint
 from flambeau.ops import fused, pointwise
 from flambeau.tensor.forms import NOTHING, binary, number_or_tensor, tensor_argument, unary
 from flambeau.tensor.public import public
@@ -46,16 +47,11 @@ def add(input, other, *, alpha=1):
 
 def check_subtraction(x, y) -> None:
     """`-` is not defined on bools."""
-    if any(isinstance(v, Tensor) and v.dtype.category == BOOL for v in (x, y)) and all(
-            v.dtype.category == BOOL if isinstance(v, Tensor) else True for v in (x, y)):
-        if all(isinstance(v, (Tensor, bool)) for v in (x, y)):
-            raise DtypeError(complaint("sub", "Subtraction, the `-` operator, with two bool "
-                                       "tensors is not supported", None,
-                                       "Use the `^` or `logical_xor()` operator instead."))
-    if y.__class__ is bool or (isinstance(y, Tensor) and y.dtype.category == BOOL):
+    if any(v.dtype.category == BOOL if isinstance(v, Tensor) else v.__class__ is bool
+           for v in (x, y)):
         raise DtypeError(complaint("sub", "Subtraction, the `-` operator, with a bool tensor is "
-                                   "not supported", None, "If you are trying to invert a mask, "
-                                   "use the `~` or `logical_not()` operator instead."))
+                                   "not supported", None, "To invert a mask, use the `~` or "
+                                   "`logical_not()` operator instead."))
 
 
 def sub_(self, other, *, alpha=1):
@@ -141,6 +137,13 @@ def positive(input):
 # Powers --------------------------------------------------------------------------------------
 
 
+def check_fits(op: str, value: int, d: DType) -> None:
+    limits = dtypes.iinfo(d)
+    if not limits.min <= value <= limits.max:
+        raise OpError(complaint(op, f"value cannot be converted to type {d} without overflow",
+                                dict(value=value)))
+
+
 def check_power(x, y) -> None:
     """Refuse two numbers, two bools, and integers to a negative number."""
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
@@ -149,10 +152,12 @@ def check_power(x, y) -> None:
             x.dtype.category <= INTEGER):
         raise OpError(complaint("pow", "Integers to negative integer powers are not allowed",
                                 dict(exponent=y), "Convert the base to a floating dtype."))
+    if y.__class__ is int and isinstance(x, Tensor) and x.dtype.category == INTEGER:
+        check_fits("pow", y, x.dtype)
     kinds = [v.dtype.category if isinstance(v, Tensor) else
              BOOL if v.__class__ is bool else INTEGER for v in (x, y)]
     if kinds == [BOOL, BOOL]:
-        raise DtypeError(complaint("pow", "bool tensors have no powers", dict(
+        raise UnsupportedError(complaint("pow", "bool tensors have no powers", dict(
             base=getattr(x, "dtype", x), exponent=getattr(y, "dtype", y))))
 
 
@@ -171,16 +176,27 @@ def pow(input, exponent):
     return pointwise.pow(number_or_tensor("pow", input, "input"), exponent)
 
 
-@public
+def widened(v):
+    """A number or tensor in float64, or complex128 where it is complex."""
+    if not isinstance(v, Tensor):
+        return v if isinstance(v, complex) else float(v)
+    return v.to(dtypes.complex128 if v.dtype.is_complex else dtypes.float64)
+
+
+def float_power_(self, exponent):
+    """self <- self ** exponent; self must have the dtype of the result."""
+    result = float_power(self, exponent)
+    if result.dtype is not self.dtype:
+        raise DtypeError(complaint("float_power_", "the base must have the dtype of the result",
+                                   dict(base=self.dtype, result=result.dtype)))
+    return pow_(self, widened(exponent))
+
+
+@public(inplace=float_power_)
 def float_power(input, exponent):
     """input ** exponent in float64 or complex128."""
-    def wide(v):
-        if not isinstance(v, Tensor):
-            return v if isinstance(v, complex) else float(v)
-        return v.to(dtypes.complex128 if v.dtype.is_complex else dtypes.float64)
-
-    input, exponent = wide(input), wide(exponent)
-    if not isinstance(exponent, Tensor) and exponent.__class__ is complex:
+    input, exponent = widened(input), widened(exponent)
+    if exponent.__class__ is complex and isinstance(input, Tensor):
         input = input.to(dtypes.complex128)
     return pow(input, exponent)
 

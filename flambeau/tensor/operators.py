@@ -98,6 +98,14 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_name}__", binary_operator(f"__{_name}__", getattr(comparison, _name)))
 
 
+def needs_check(x: Tensor, y) -> bool:
+    """Only integers and bools are ever refused."""
+    if isinstance(y, Tensor):
+        return x._spec.dtype.category < FLOAT or y._spec.dtype.category < FLOAT
+    return y.__class__ is bool or (x._spec.dtype.category < FLOAT
+                                   and operand(y) is not NotImplemented)
+
+
 def checked_operators(symbol: str, primitive, check: Callable) -> None:
     """The three operators of `symbol`, where `check(x, y)` may refuse the operands."""
     plain = binary_operator(f"__{symbol}__", primitive)
@@ -105,17 +113,17 @@ def checked_operators(symbol: str, primitive, check: Callable) -> None:
     inplace = inplace_operator(f"__i{symbol}__", primitive)
 
     def forward(self, other):
-        if self._spec.dtype.category < FLOAT and operand(other) is not NotImplemented:
+        if needs_check(self, other):
             check(self, other)
         return plain(self, other)
 
     def backward(self, other):
-        if self._spec.dtype.category < FLOAT and operand(other) is not NotImplemented:
+        if needs_check(self, other):
             check(other, self)
         return reflected(self, other)
 
     def in_place(self, other):
-        if self._spec.dtype.category < FLOAT and operand(other) is not NotImplemented:
+        if needs_check(self, other):
             check(self, other)
         return inplace(self, other)
 
