@@ -74,7 +74,7 @@ class autocast:
             mode.__enter__()
         return self
 
-    def __exit__(self, *exception: Any) -> bool:
+    def __exit__(self, *exception: Any) -> None:
         kind = self.device
         enabled, fast, caching, mode = self._before.pop()
         if mode is not None:
@@ -85,7 +85,6 @@ class autocast:
         settings.enabled[kind] = enabled
         settings.dtypes[kind] = fast
         settings.cache_enabled = caching
-        return False
 
     def __call__(self, func: Callable) -> Callable:
         """`func` run inside such a region."""

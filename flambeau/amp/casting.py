@@ -11,8 +11,8 @@ from flambeau.amp.policies import ALONE, FLOAT32, LOWER, WIDEST, policy
 from flambeau.amp.settings import settings
 from flambeau.autograd import is_grad_enabled
 from flambeau.core.dtype import dtype, float32, float64
+from flambeau.tensor import Tensor
 from flambeau.tensor.overrides import TorchFunctionMode, handle
-from flambeau.tensor.tensor import Tensor
 
 
 class CastingMode(TorchFunctionMode):

@@ -55,12 +55,12 @@ class GradScaler:
         below = backoff_factor < 1.0
         _assert(below, "__init__", "backoff_factor must be below 1", got=backoff_factor)
         self._init_scale = init_scale
-        self._scale: Tensor | None = None
+        self._scale: Any = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
-        self._growth_tracker: Tensor | None = None
+        self._growth_tracker: Any = None
         self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(_fresh)
 
     def _started(self, device: Any) -> Tensor:

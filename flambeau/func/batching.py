@@ -22,7 +22,7 @@ from flambeau.ops.casts import copy
 from flambeau.ops.creation import full
 from flambeau.ops.joining import stack_rows
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 _allocate = object.__new__
 
@@ -30,6 +30,8 @@ _allocate = object.__new__
 class BatchedTensor(Tensor):
     """One slice of `value`, standing for all of them at `level`."""
 
+    level: Batching
+    value: Tensor
     __slots__ = ("level", "value")
     _plain_results = True
 
@@ -94,7 +96,7 @@ class Batching:
         if primitive.kind == "random":
             result = self.drawn(primitive, args, params)
         elif is_batched(target, self) and any(is_batched(x, self) for x in args):
-            result = self.bind(primitive, before_write(target, args), params)
+            result = self.bind(primitive, self.before_write(target, args), params)
         elif is_batched(target, self):
             primitive.inplace(target.value, *args, **params)
             return target
@@ -106,6 +108,14 @@ class Batching:
             return primitive.inplace(target, *args, **params)
         self.write(primitive.name, target, result)
         return target
+
+    def before_write(self, target: BatchedTensor, args: tuple) -> tuple:
+        """The operands, with a copy for `target` where a gradient will need what it held."""
+        if not (
+            state.grad_enabled and any(isinstance(x, Tensor) and x.requires_grad for x in args)
+        ):
+            return args
+        return tuple(batched(x.value.clone(), self) if x is target else x for x in args)
 
     def write(self, name: str, target: Tensor, result: Tensor) -> None:
         """target <- result."""
@@ -147,8 +157,8 @@ class Batching:
             with pushed(self):
                 result = decomposition(*args, **params)
             results = result if isinstance(result, tuple) else (result,)
-            values = tuple(explicit_here(x, self) for x in results)
-            return values if isinstance(result, tuple) else values[0]
+            found = tuple(explicit_here(x, self) for x in results)
+            return found if isinstance(result, tuple) else found[0]
         return slice_by_slice(self, primitive, args, params)
 
     def wrapped(self, result: Any) -> Any:
@@ -156,13 +166,6 @@ class Batching:
         if isinstance(result, tuple):
             return tuple(batched(x, self) for x in result)
         return batched(result, self)
-
-
-def before_write(target: Tensor, args: tuple) -> tuple:
-    """The operands, with a copy for `target` where a recorded gradient will need what it held."""
-    if not (state.grad_enabled and any(isinstance(x, Tensor) and x.requires_grad for x in args)):
-        return args
-    return tuple(target.clone() if x is target else x for x in args)
 
 
 def explicit_here(x: Tensor, level: Batching) -> Tensor:
@@ -174,7 +177,7 @@ def slice_by_slice(level: Batching, primitive: Primitive, args: tuple, params: d
     """The primitive on each slice, the results stacked."""
     if level.size == 0:
         return no_slices(level, primitive, args, params)
-    rows = []
+    rows: list[Any] = []
     for i in range(level.size):
         row = [x.value.select(0, i) if is_batched(x, level) else x for x in args]
         rows.append(primitive(*row, **params))
@@ -188,12 +191,9 @@ def no_slices(level: Batching, primitive: Primitive, args: tuple, params: dict) 
     found = primitive.meta(*specs_of(args), **params)
     if primitive.kind == "view":
         found = found[0]
-    several = isinstance(found, tuple)
-    outs = [
-        full(shape=(0, *s.shape), value=0, dtype=s.dtype, device=s.device)
-        for s in (found if several else (found,))
-    ]
-    return tuple(outs) if several else outs[0]
+    specs = found if isinstance(found, tuple) else (found,)
+    outs = tuple(full(shape=(0, *s.shape), value=0, dtype=s.dtype, device=s.device) for s in specs)
+    return outs if isinstance(found, tuple) else outs[0]
 
 
 def levels() -> list[Batching]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flambeau.func.batching import BatchedTensor, Batching, batched, levels
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 
 def explicit(x: Tensor, level: Batching) -> Tensor:

@@ -40,11 +40,10 @@ def flatten(tree: Any) -> tuple[list[Any], Structure | Leaf]:
 
 
 def _flatten_into(leaves: list[Any], tree: Any) -> Structure | Leaf:
+    keys, values = None, tree
     if isinstance(tree, dict):
-        keys, values = tuple(tree), tree.values()
-    elif isinstance(tree, list | tuple):
-        keys, values = None, tree
-    else:
+        keys, values = tuple(tree), list(tree.values())
+    elif not isinstance(tree, list | tuple):
         leaves.append(tree)
         return LEAF
     return Structure(type(tree), keys, tuple(_flatten_into(leaves, x) for x in values))

@@ -11,7 +11,7 @@ from flambeau.core.errors import ArgumentError, OpError, ValueRangeError, compla
 from flambeau.func.batching import Batching, batched, is_batched
 from flambeau.func.tree import broadcast_prefix, flatten, unflatten
 from flambeau.ops.joining import cat
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 Dims = Any  # an int, None, or a tree of them
 
@@ -151,7 +151,8 @@ def chunked(
     func: Callable, inputs: Inputs, chunk_size: int, out_dims: Dims, randomness: str
 ) -> Any:
     """At most `chunk_size` slices at a time, the results joined."""
-    parts, structure = [], None
+    parts: list[list[Any]] = []
+    structure: Any = None
     for start in range(0, inputs.size, chunk_size):
         count = min(chunk_size, inputs.size - start)
         values = [

@@ -152,7 +152,7 @@ class _Descent:
             return self.grad.neg()
         self._remember(self.grad.sub(state["prev_flat_grad"]), state["d"].mul(state["t"]))
         changes, moves, inverse = state["old_dirs"], state["old_stps"], state["ro"]
-        weights = [None] * len(changes)
+        weights: list[Any] = [None] * len(changes)
         q = self.grad.neg()
         for i in reversed(range(len(changes))):
             weights[i] = moves[i].dot(q) * inverse[i]

@@ -74,7 +74,7 @@ def _hooked(step: Callable) -> Callable:
         finally:
             self._in_step = False
 
-    run.hooked = True
+    run.hooked = True  # type: ignore[attr-defined]
     return run
 
 
@@ -107,7 +107,7 @@ class Optimizer:
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
         if step is not None and not getattr(step, "hooked", False):
-            cls.step = _hooked(step)
+            setattr(cls, "step", _hooked(step))  # noqa: B010
 
     def __init__(self, params: Iterable, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -154,7 +154,7 @@ class Optimizer:
 
     # -- groups
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Any) -> None:
         """Append a group (for instance layers unfrozen later); missing options get the defaults."""
         name = type(self).__name__
         if not isinstance(param_group, dict):
@@ -309,7 +309,7 @@ class Optimizer:
         return _registered(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
-def _listed(name: str, params: object) -> list:
+def _listed(name: str, params: Any) -> list:
     """The members of a group as a list; a set has no order that a checkpoint could rely on."""
     if isinstance(params, Tensor):
         return [params]

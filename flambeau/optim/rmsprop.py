@@ -31,7 +31,8 @@ def update(params: list[Tensor], grads: list[Tensor], states: States, hyper: Hyp
     for param, grad, state in zip(params, grads, states, strict=True):
         state["step"].add_(1)
         grad = decayed(param, ascending(grad, hyper), hyper, lr)
-        square, buffer = state["square_avg"], state.get("momentum_buffer")
+        square = state["square_avg"]
+        buffer: Any = state.get("momentum_buffer")
         if param.is_complex():
             param, grad, square = as_real(param, grad, square)
             buffer = None if buffer is None else as_real(buffer)[0]

@@ -1,7 +1,7 @@
 """Optimizer state in checkpoint form: parameters become numbers, and numbers parameters again."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -58,6 +58,6 @@ def _cast(value: Any, param: Tensor, key: Any, keeps_step_here: bool) -> Any:
         return value.to(device=param.device)
     if isinstance(value, dict):
         return {k: _cast(v, param, k, keeps_step_here) for k, v in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+    if isinstance(value, list | tuple | set):
         return type(value)(_cast(v, param, key, keeps_step_here) for v in value)
     return value

@@ -205,7 +205,7 @@ def test_older_names_warn():
 
 
 def test_error_texts_say_what_to_do():
-    with pytest.raises(RuntimeError, match="device_type must be one of .*; got device_type=foo"):
+    with pytest.raises(RuntimeError, match=r"device_type must be one of .*; got device_type=foo"):
         autocast("foo")
     with pytest.warns(UserWarning, match=r"dtype must be bfloat16 or float16; got dtype=.*float32"):
         autocast("cpu", dtype=fb.float32)

@@ -6,7 +6,7 @@ from typing import Any
 
 from flambeau.func.rules.register import rule_of, spread
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 SINGLE = """
     slice select slice_scatter_zeros cumsum cumprod logcumsumexp cummax cummin shifted sum mean prod

@@ -7,7 +7,7 @@ from typing import Any
 from flambeau.func.rules.register import FAMILIES, RULES, padded, rule_of, specs, spread
 from flambeau.ops.choice import where
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 
 def pointwise(size: int, primitive: Primitive, values: list, here: list, params: dict) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from flambeau.func.rules.register import joined, padded, rule_of, split, spread
 from flambeau.ops.creation import arange
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 
 def counted(size: int, like: Tensor, rank: int) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 from flambeau.func.rules.register import joined, rule_of, split, spread
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 
 @rule_of("matmul")

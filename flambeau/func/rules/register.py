@@ -13,7 +13,7 @@ from typing import Any
 from flambeau.core.spec import Spec, spec
 from flambeau.eager.executor import specs_of
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 Rule = Callable[[int, Primitive, list, list[bool], dict], Any]
 RULES: dict[str, Rule] = {}
@@ -59,5 +59,6 @@ def specs(values: list, here: list[bool]) -> list[Spec | None]:
     """The specs that slices of operands have."""
     found = specs_of(tuple(values))
     return [
-        spec(s.dtype, s.shape[1:], s.strides[1:], s.device) if h else s for s, h in zip(found, here)
+        spec(s.dtype, s.shape[1:], s.strides[1:], s.device) if h and s is not None else s
+        for s, h in zip(found, here)
     ]

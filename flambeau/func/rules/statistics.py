@@ -9,7 +9,7 @@ from flambeau.func.rules.products import grouped, ungrouped
 from flambeau.func.rules.register import joined, padded, rule_of, split, spread
 from flambeau.ops.gathering import index
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor import Tensor
 
 
 @rule_of("layer_norm")

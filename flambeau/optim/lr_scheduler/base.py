@@ -6,7 +6,7 @@ gives the rate of any epoch from `base_lrs` alone.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -146,13 +146,15 @@ def copied(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def callables_out(functions: list[Callable | None]) -> list[dict[str, Any] | None]:
+def callables_out(functions: Sequence[Callable | None]) -> list[dict[str, Any] | None]:
     """What a checkpoint keeps of functions: of callable objects the attributes, else None."""
     plain = (FunctionType, BuiltinFunctionType, type(None))
     return [None if isinstance(f, plain) else dict(vars(f)) for f in functions]
 
 
-def callables_in(functions: list[Callable | None], saved: list[dict[str, Any] | None]) -> None:
+def callables_in(
+    functions: Sequence[Callable | None], saved: Sequence[dict[str, Any] | None]
+) -> None:
     """Give callable objects back the attributes that `callables_out` kept."""
     for function, attributes in zip(functions, saved, strict=True):
         if attributes is not None:

@@ -92,7 +92,7 @@ class SequentialLR(_Composed):
             if hasattr(scheds, "_step_count"):
                 scheds._step_count -= 1
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Move to the next epoch."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
@@ -111,13 +111,13 @@ class ChainedScheduler(_Composed):
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
         require(len(schedulers) > 0, "ChainedScheduler", "schedulers must not be empty")
-        optimizer = optimizer or getattr(schedulers[0], "optimizer", None)
+        optimizer = optimizer or schedulers[0].optimizer
         self._check_members(schedulers, optimizer)
         self._schedulers = schedulers
         self.optimizer = optimizer
         self._last_lr = self._rates()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Step every member."""
         for scheduler in self._schedulers:
             scheduler.step()

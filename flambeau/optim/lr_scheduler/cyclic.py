@@ -234,18 +234,22 @@ class OneCycleLR(LRScheduler):
 
 
 def _total_steps(total: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
-    given = {"total_steps": total, "epochs": epochs, "steps_per_epoch": steps_per_epoch}
+    given: dict[str, Any] = {
+        "total_steps": total,
+        "epochs": epochs,
+        "steps_per_epoch": steps_per_epoch,
+    }
     if total is not None:
         given = {"total_steps": total}
     for key, value in given.items():
         if value is not None:
             whole = isinstance(value, int) and value > 0
-            require(whole, "OneCycleLR", f"{key} must be a positive integer", **{key: value})
+            require(whole, "OneCycleLR", f"{key} must be a positive integer", "", **{key: value})
     if total is not None:
         return total
     must = "either total_steps, or epochs and steps_per_epoch, must be given"
     require(epochs is not None and steps_per_epoch is not None, "OneCycleLR", must, **given)
-    return epochs * steps_per_epoch
+    return (epochs or 0) * (steps_per_epoch or 0)
 
 
 def _phases(total: int, peak: float, three_phase: bool) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take in this epoch's metric and reduce the rate when it is due."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -100,7 +100,7 @@ class ReduceLROnPlateau(LRScheduler):
         must = "min_lr must hold one value per parameter group"
         known = missing == 0 or self.default_min_lr is not None
         require(known, "ReduceLROnPlateau", must, "Pass one number.", given=len(self.min_lrs))
-        self.min_lrs += [self.default_min_lr] * missing
+        self.min_lrs += [self.default_min_lr or 0.0] * missing
 
     @property
     def in_cooldown(self) -> bool:
