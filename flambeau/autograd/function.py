@@ -143,6 +143,9 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward and record backward."""
+        for a in args:
+            if isinstance(a, Tensor) and a._array is None and hasattr(a, "_apply_function"):
+                return a._apply_function(cls, args, kwargs)  # a stand-in, such as under vmap
         ctx = cls._context(cls, args)
         ctx._in_specs = [a._spec if isinstance(a, Tensor) else None for a in args]
         before = state.grad_enabled

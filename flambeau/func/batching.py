@@ -10,7 +10,8 @@ gradients are recorded on the values.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from flambeau.core.context import pushed, state
 from flambeau.core.dtype import can_cast
@@ -38,6 +39,14 @@ class BatchedTensor(Tensor):
     def _aliased(self) -> BatchedTensor:
         """The same slices without history."""
         return batched(self.value.detach(), self.level)
+
+    @staticmethod
+    def _apply_function(function: Any, args: tuple, kwargs: dict) -> Any:
+        """A custom autograd function: by its own `vmap` if it has one, else slice by slice."""
+        level = max((x.level for x in args if isinstance(x, BatchedTensor)), key=_depth)
+        if hasattr(function, "vmap"):
+            return level.by_own_rule(function, args)
+        return level.function_by_slices(function, args, kwargs)
 
     def __repr__(self, **options: Any) -> str:
         return f"BatchedTensor(depth={self.level.depth}, value={self.value!r})"
@@ -70,9 +79,20 @@ def slice_spec(s: Spec) -> Spec:
     return spec(s.dtype, s.shape[1:], s.strides[1:], s.device)
 
 
+def _depth(level: Batching) -> int:
+    return level.depth
+
+
 def is_batched(x: Any, level: Batching) -> bool:
     """Whether `x` is batched at `level` itself (not below it)."""
     return type(x) is BatchedTensor and x.level is level
+
+
+class Info(NamedTuple):
+    """What a custom function's `vmap` is told."""
+
+    batch_size: int
+    randomness: str
 
 
 class Batching:
@@ -160,6 +180,36 @@ class Batching:
             found = tuple(explicit_here(x, self) for x in results)
             return found if isinstance(result, tuple) else found[0]
         return slice_by_slice(self, primitive, args, params)
+
+    def by_own_rule(self, function: Any, args: tuple) -> Any:
+        """`function.vmap(info, in_dims, *args)`, which returns (outputs, out_dims)."""
+        values = [x.value if is_batched(x, self) else x for x in args]
+        in_dims = tuple(0 if is_batched(x, self) else None for x in args)
+        outs, dims = function.vmap(Info(self.size, self.randomness), in_dims, *values)
+        if not isinstance(outs, tuple):
+            return self.at_dim(outs, dims)
+        dims = dims if isinstance(dims, tuple) else (dims,) * len(outs)
+        return tuple(self.at_dim(x, d) for x, d in zip(outs, dims, strict=True))
+
+    def at_dim(self, value: Any, dim: int | None) -> Any:
+        """The tensor whose slices lie along dimension `dim` of `value`; None: not batched."""
+        return value if dim is None else batched(value.movedim(dim, 0), self)
+
+    def function_by_slices(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        rows = []
+        for i in range(self.size):
+            row = [x.value.select(0, i) if is_batched(x, self) else x for x in args]
+            rows.append(function.apply(*row, **kwargs))
+        if not rows:
+            facts = {"function": function.__name__}
+            raise OpError(complaint("vmap", "a custom function needs at least one slice", facts))
+        if not isinstance(rows[0], tuple):
+            return self.stacked(rows)
+        return tuple(self.stacked(column) for column in zip(*rows, strict=True))
+
+    def stacked(self, rows: Sequence[Any]) -> Any:
+        """Tensors of the slices as one batched tensor; anything else from the first slice."""
+        return batched(stack_rows(rows), self) if isinstance(rows[0], Tensor) else rows[0]
 
     def wrapped(self, result: Any) -> Any:
         """Values of results as batched tensors."""

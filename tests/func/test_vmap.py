@@ -159,6 +159,61 @@ def test_pull_may_release_the_graph():
         pull(fb.ones(2))
 
 
+class Cube(fb.autograd.Function):
+    """Its backward would be wrong on a whole batch: it sums over the first dimension."""
+
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x**3 * k, x.sum(0)
+
+    @staticmethod
+    def backward(ctx, ct, _):
+        (x,) = ctx.saved_tensors
+        return 3 * x**2 * ct * ctx.k + ct.sum(0) * 0, None
+
+
+def test_custom_functions_run_slice_by_slice():
+    x = fb.tensor([[1.0, 2.0], [3.0, 4.0]])
+    cubes, sums = vmap(lambda y: Cube.apply(y, 2.0))(x)
+    assert cubes.tolist() == (x**3 * 2).tolist()
+    assert sums.tolist() == [3.0, 7.0]
+    g = vmap(grad(lambda y: Cube.apply(y, 2.0)[0].sum()))(x)
+    assert g.tolist() == (6 * x**2).tolist()
+    nested = vmap(vmap(lambda y: Cube.apply(y.unsqueeze(0), 1.0)[0]))(x)
+    assert nested.squeeze(2).tolist() == (x**3).tolist()
+
+
+class Scaled(fb.autograd.Function):
+    """Has a batching rule of its own."""
+
+    @staticmethod
+    def forward(x, k):
+        return x * k
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, ct):
+        x, k = ctx.saved_tensors
+        return ct * k, ct * x
+
+    @staticmethod
+    def vmap(info, in_dims, x, k):
+        assert info.batch_size == 3
+        assert in_dims == (0, None)
+        return Scaled.apply(x, k).T, 1
+
+
+def test_custom_functions_with_a_rule_of_their_own():
+    x = fb.arange(6.0).reshape(3, 2)
+    out = vmap(lambda y: Scaled.apply(y, fb.tensor(2.0)))(x)
+    assert out.tolist() == (x * 2).tolist()
+
+
 def test_functional_call_replaces_and_restores():
     model = fb.nn.Linear(2, 1)
     weight = model.weight
