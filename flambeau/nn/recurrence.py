@@ -116,7 +116,8 @@ class Direction(Function):
     ) -> tuple[Tensor, ...]:
         ctx.call = kind, sizes, reverse
         ctx.save_for_backward(*tensors)
-        gates, h, c, w_hh, b_hh, w_hr = (None if t is None else t.detach().numpy() for t in tensors)
+        arrays: list[Any] = [None if t is None else t.detach().numpy() for t in tensors]
+        gates, h, c, w_hh, b_hh, w_hr = arrays
         ctx.kernel = kernel(kind, row_slices(sizes, reverse), w_hh, b_hh, w_hr)
         return tuple(from_numpy(result) for result in ctx.kernel.run(gates, h, c))
 

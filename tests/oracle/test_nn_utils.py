@@ -202,20 +202,23 @@ def test_parametrizations(name):
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5)])
 @pytest.mark.parametrize("trivial", [True, False])
 def test_orthogonal(map_, shape, trivial):
-    fb.manual_seed(0)
-    layer = fb.nn.Linear(shape[1], shape[0])
-    original = layer.weight.detach().clone()
-    orthogonal = fb.nn.utils.parametrizations.orthogonal
-    orthogonal(layer, orthogonal_map=map_, use_trivialization=trivial)
-    w = layer.weight.detach()
-    gram = w @ w.T if shape[0] < shape[1] else w.T @ w
-    np.testing.assert_allclose(gram.numpy(), np.eye(min(shape)), atol=1e-5)
-    layer(fb.ones(2, shape[1])).sum().backward()
-    assert all(bool(p.grad.isfinite().all()) for p in layer.parameters())
-    if trivial:
-        layer.weight = w
-        np.testing.assert_allclose(layer.weight.detach().numpy(), w.numpy(), atol=1e-5)
-        assert original.shape == w.shape
+    results = []
+    for library in LIBRARIES:
+        library.manual_seed(0)
+        layer = library.nn.Linear(shape[1], shape[0])
+        orthogonal = library.nn.utils.parametrizations.orthogonal
+        orthogonal(layer, orthogonal_map=map_, use_trivialization=trivial)
+        out = layer(library.ones(2, shape[1])).cos().sum()
+        grads = library.autograd.grad(out, list(layer.parameters()))
+        results.append([layer.weight, *grads])
+        if library is fb:
+            w = layer.weight.detach()
+            gram = w @ w.T if shape[0] < shape[1] else w.T @ w
+            np.testing.assert_allclose(gram.numpy(), np.eye(min(shape)), atol=1e-5)
+            if trivial:
+                layer.weight = w
+                np.testing.assert_allclose(layer.weight.detach().numpy(), w.numpy(), atol=1e-5)
+    agree(results)
 
 
 class Symmetric(fb.nn.Module):

@@ -121,20 +121,20 @@ class _Orthogonal(Module):
                     hint="Use use_trivialization=True.",
                 )
             )
-        vectors, _ = linalg.geqrf(q)
+        vectors, tau = q.geqrf()
         diagonal = vectors.diagonal(dim1=-2, dim2=-1)
         signs = diagonal.sign()
-        diagonal.copy_(signs.where(signs != 0, signs.new_ones(signs.shape)))
+        signs = signs.where(signs != 0, signs.new_ones(signs.shape))
+        # tau 0 means no reflection; the map always reflects, so its sign is turned.
+        diagonal.copy_(signs.where(tau != 0, -signs))
         return vectors
 
     @staticmethod
     def _completed(q: Tensor) -> Tensor:
-        """A square orthogonal matrix whose first columns are q's."""
+        """A square orthogonal matrix whose first columns are q's, the others random."""
         n, k = q.shape[-2:]
         rest = q.new_empty((*q.shape[:-2], n, n - k)).normal_(0, 1)
-        for _ in range(2):
-            rest = linalg.qr(rest - q @ (q.mH @ rest))[0]
-        return cat([q, rest], -1)
+        return orthogonalised(cat([q, rest], -1))
 
 
 def orthogonal(
