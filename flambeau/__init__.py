@@ -41,6 +41,7 @@ from flambeau.tensor import (  # noqa: F401
     choosing,
     comparing,
     complexes,
+    contractions,
     conversion,
     copies,
     counting,

@@ -5,6 +5,7 @@ from flambeau.functional import (  # noqa: F401
     attention,
     convolution,
     ctc,
+    distances,
     dropout,
     linear,
     losses,
