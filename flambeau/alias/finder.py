@@ -62,10 +62,17 @@ class _Finder(MetaPathFinder):
 def _target(name: str) -> ModuleSpec:
     """The flambeau module for `name`; where there is none, MissingModule names the nearest."""
     for candidate in (ours(name), moved(name)):
-        found = importlib.util.find_spec(candidate) if candidate else None
+        found = _found(candidate) if candidate else None
         if found is not None:
             return found
     raise MissingModule(_absence(name), name=name)
+
+
+def _found(module: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # nor is there the package it would be in
+        return None
 
 
 def _is_package(spec: ModuleSpec) -> bool:

@@ -116,7 +116,7 @@ def _stop_request() -> Iterator[list[int]]:
 
 def _conclude(training, folder: Path) -> None:
     accuracy = training.accuracies[-1][1]
-    print(f"reads {accuracy:.1%} of 1,000 digits it has never seen")
+    print(f"reads {accuracy:.1%} of {training.settings.held_out:,} digits it has never seen")
     print(f"checkpoint: {folder / 'checkpoint.pt'}")
     try:
         from flambeau.cli.demo.picture import draw

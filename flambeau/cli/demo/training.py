@@ -13,7 +13,6 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.nn import functional as F
 
-HELD_OUT = 1000
 _SHIFT = 2
 
 
@@ -25,6 +24,7 @@ class Settings:
     batch: int = 64
     peak_rate: float = 5e-3
     seed: int = 0
+    held_out: int = 1000
 
 
 def network() -> nn.Module:
@@ -61,10 +61,11 @@ class Training:
         self.accuracies: list[tuple[int, float]] = []  # (step, share of the held-out digits)
 
     def _split(self, images: Any, labels: Any) -> None:
-        """Hold out 1,000 digits, the same ones for every seed."""
+        """Hold some digits out, the same ones for every seed."""
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(1))
         grey = (images.to(torch.float32) / 255).unsqueeze(1)
-        held_out, training = order[:HELD_OUT], order[HELD_OUT:]
+        count = self.settings.held_out
+        held_out, training = order[:count], order[count:]
         self.held_out = grey[held_out], labels[held_out]
         self.images = F.pad(grey[training], (_SHIFT,) * 4)
         self.labels = labels[training]

@@ -1,16 +1,18 @@
+import functools
 import os
 import signal
 
 import pytest
 
-from flambeau.cli.demo import command
-from flambeau.cli.demo import digits as digits_module
+from flambeau.cli.demo import command, digits, training
 
 
 @pytest.fixture
 def demo(blots, monkeypatch, tmp_path):
     """Runs the command on the blots, in a folder of its own; gives its exit code."""
-    monkeypatch.setattr(digits_module, "digits", lambda: blots)
+    settings = functools.partial(training.Settings, held_out=60)
+    monkeypatch.setattr(training, "Settings", settings)
+    monkeypatch.setattr(digits, "digits", lambda: blots)
     return lambda *words: command.main([*words, "--out", str(tmp_path / "out")])
 
 
@@ -18,28 +20,26 @@ def test_a_run_leaves_a_checkpoint_and_a_picture(demo, tmp_path, capsys):
     image = pytest.importorskip("PIL.Image")
     assert demo("--epochs", "1") == 0
     said = capsys.readouterr().out
-    assert "of 1,000 digits it has never seen" in said
+    assert "of 60 digits it has never seen" in said
     with image.open(tmp_path / "out" / "digits.png") as picture:
         assert picture.size == (1400, 700)
     assert (tmp_path / "out" / "checkpoint.pt").stat().st_size > 100_000
 
 
 def test_ctrl_c_saves_and_says_how_to_resume(demo, tmp_path, capsys, monkeypatch):
-    from flambeau.cli.demo.training import Training
+    advance = training.Training.advance
 
-    advance = Training.advance
-
-    def interrupted(training):
-        if training.step == 2:
+    def interrupted(self):
+        if self.step == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return advance(training)
+        return advance(self)
 
-    monkeypatch.setattr(Training, "advance", interrupted)
+    monkeypatch.setattr(training.Training, "advance", interrupted)
     handler = signal.getsignal(signal.SIGINT)
     assert demo("--epochs", "2") == 130
     assert "stopped after step 3" in capsys.readouterr().out
     assert signal.getsignal(signal.SIGINT) is handler
-    monkeypatch.setattr(Training, "advance", advance)
+    monkeypatch.setattr(training.Training, "advance", advance)
     assert demo("--resume") == 0
 
 
