@@ -86,7 +86,7 @@ def binder(i: Expr) -> str:
     return f"{i.attr[0]}<{i.attr[1]}"
 
 
-def printed(roots: list[Expr], outer: frozenset = frozenset()) -> tuple[list[str], list[str]]:
+def printed(roots: list[Expr], outer: frozenset | None = None) -> tuple[list[str], list[str]]:
     """(lines that name shared expressions, the text of every root)."""
     uses: Counter[Expr] = Counter(roots)
     nodes = list(postorder(roots))
@@ -97,9 +97,9 @@ def printed(roots: list[Expr], outer: frozenset = frozenset()) -> tuple[list[str
     for node in nodes:
         text, rank = node_text(node, texts)
         if uses[node] > 1 and len(text) > WORTH_A_NAME and not isinstance(node.dtype, tuple):
-            bound = sorted(node.free - outer, key=lambda i: i.attr)
+            bound = () if outer is None else sorted(node.free - outer, key=lambda i: i.attr[0])
+            loops = f"({', '.join(map(binder, bound))})" if bound else ""
             name = f"a{len(lets)}"
-            loops = f"({', '.join(map(binder, bound))})" if bound and outer else ""
             lets.append(f"{name}{loops} = {text}")
             text, rank = name, ATOM
         texts[node] = text, rank

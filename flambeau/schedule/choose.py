@@ -48,11 +48,12 @@ def fold_vector(fold: Expr) -> Expr | None:
 
 def vector_loop(flat: Flat, width: int) -> Expr | None:
     """The loop of the kernel to vectorise, or None when only the folds inside should be."""
-    candidates = [None, *[i for i in flat.iters if extent(i) >= 2]]
-    scans = {n.args[-1] for n in postorder(flat.roots()) if n.kind == "scan"}
-    return min(
-        (c for c in candidates if c not in scans), key=lambda v: (total(flat, v, width), v is None)
-    )
+    barred = {n.args[-1] for n in postorder(flat.roots()) if n.kind == "scan"}
+    for f in folds(flat.roots()):
+        for b in bound_of(f):
+            barred |= b.attr[1].free if isinstance(b.attr[1], Expr) else set()
+    candidates = [None, *[i for i in flat.iters if extent(i) >= 2 and i not in barred]]
+    return min(candidates, key=lambda v: (total(flat, v, width), v is None))
 
 
 def total(flat: Flat, v: Expr | None, width: int) -> float:

@@ -68,7 +68,7 @@ def one_plan(flat: Flat, machine: Machine) -> Plan:
     width = machine.vector_bytes // element_bytes(flat.roots(), [p.buf for p in flat.puts])
     vector = vector_loop(flat, max(1, width))
     flat, vector = row_named(ordered(flat, vector), vector)
-    passes, puts = Builder(vector).block(frozenset(), flat.iters, flat.puts)
+    passes, puts = Builder(vector).whole(flat.iters, flat.puts)
     outer = with_lanes(with_rows(Pass((), passes, puts)), machine)
     return Plan(outer.body, outer.puts, cut_of(outer, meeting_loops(flat) | scan_loops(flat)))
 

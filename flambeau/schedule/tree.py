@@ -78,36 +78,52 @@ def scans_of(roots: Iterable[Expr]) -> list[Expr]:
     return [n for n in postorder(roots) if n.kind == "scan"]
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place inside the loops: which are open, whether one is a vector, which folds have values."""
+
+    opened: frozenset
+    vectored: bool
+    placed: frozenset
+
+    def inside(self, iters: Iterable[Expr], vectored: bool = False) -> Point:
+        return Point(self.opened.union(iters), self.vectored or vectored, self.placed)
+
+
 class Builder:
     """Builds the passes of one flat kernel whose loops are in their final order."""
 
     def __init__(self, vector: Expr | None):
         self.vector = vector
-        self.placed: set[Expr] = set()
 
-    def block(self, opened: frozenset, remaining: tuple, puts: tuple, values: tuple = ()) -> tuple:
-        """(passes, puts) that run at the point where `opened` are the open loops."""
+    def whole(self, iters: tuple[Expr, ...], puts: tuple[Put, ...]) -> tuple:
+        """(passes, puts) of the kernel."""
+        return self.block(Point(frozenset(), False, frozenset()), iters, puts)
+
+    def block(self, at: Point, remaining: tuple, puts: tuple, values: tuple = ()) -> tuple:
+        """(passes, puts) that run at a point; `remaining` loops open further in."""
         roots = [e for p in puts for e in (p.offset, p.value)] + list(values)
-        passes = [self.fold_pass(opened, batch) for batch in self.batches(opened, roots)]
-        here = tuple(p for p in puts if set(p.iters) <= opened)
+        passes = []
+        for batch in self.batches(at, roots):
+            passes.append(self.fold_pass(at, batch))
+            at = Point(at.opened, at.vectored, at.placed.union(batch))
+        here = tuple(p for p in puts if set(p.iters) <= at.opened)
         deeper = tuple(p for p in puts if p not in here)
         if deeper:
-            passes.append(self.loop(opened, remaining, deeper))
+            passes.append(self.loop(at, remaining, deeper))
         return tuple(passes), here
 
-    def loop(self, opened: frozenset, remaining: tuple, puts: tuple) -> Pass:
+    def loop(self, at: Point, remaining: tuple, puts: tuple) -> Pass:
         i, rest = remaining[0], remaining[1:]
-        scans = tuple(
-            s for s in scans_of(e for p in puts for e in (p.offset, p.value)) if s.args[-1] is i
-        )
-        body, here = self.block(opened | {i}, rest, puts)
+        roots = [e for p in puts for e in (p.offset, p.value)]
+        scans = tuple(s for s in scans_of(roots) if s.args[-1] is i)
+        body, here = self.block(at.inside([i], i is self.vector), rest, puts)
         made = Pass((i,), body, here, (), scans, i if i is self.vector else None)
         return merged(made)
 
-    def batches(self, opened: frozenset, roots: list[Expr]) -> list[list[Expr]]:
-        """Folds that can run now; independent ones over the same loops together."""
-        ready = [f for f in folds(roots) if f not in self.placed and f.free <= opened]
-        self.placed.update(ready)
+    def batches(self, at: Point, roots: list[Expr]) -> list[list[Expr]]:
+        """Folds that can run at a point; independent ones over the same loops together."""
+        ready = [f for f in folds(roots) if f not in at.placed and f.free <= at.opened]
         level: dict[Expr, int] = {}
         for f in ready:
             below = [level[g] for g in folds(values_of(f)) if g in level]
@@ -117,18 +133,14 @@ class Builder:
             batches.setdefault((level[f], bound_of(f)), []).append(f)
         return [batches[k] for k in sorted(batches, key=lambda k: k[0])]
 
-    def fold_pass(self, opened: frozenset, batch: list[Expr]) -> Pass:
-        bound = bound_of(batch[0])
-        outer_vector = self.vector in opened if self.vector is not None else False
-        along = (
-            None
-            if outer_vector
-            else next((v for v in map(fold_vector, batch) if v is not None), None)
-        )
+    def fold_pass(self, at: Point, batch: list[Expr]) -> Pass:
+        bound, along = bound_of(batch[0]), None
+        if not at.vectored:
+            along = next((v for v in map(fold_vector, batch) if v is not None), None)
         if along is not None:
             bound = (*[b for b in bound if b is not along], along)
         values = tuple(v for f in batch for v in values_of(f))
-        body, _ = self.block(opened | set(bound), (), (), values)
+        body, _ = self.block(at.inside(bound, along is not None), (), (), values)
         return Pass(bound, body, (), tuple(Fold(f, values_of(f)) for f in batch), (), along)
 
 
