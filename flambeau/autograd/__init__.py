@@ -12,11 +12,11 @@ _HOMES = {
     "gradients": ("backward", "grad"),
     "modes": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
     "anomaly": ("detect_anomaly", "set_detect_anomaly"),
-    "gradcheck": ("gradcheck", "gradgradcheck"),
+    "finite_differences": ("gradcheck", "gradgradcheck", "GradcheckError"),
     "hooks": ("RemovableHandle",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {"function", "graph", "functional", "forward_ad", "gradcheck", "profiler"}
+_MODULES = {"function", "graph", "functional", "forward_ad", "profiler"}
 
 
 def __getattr__(name: str):

@@ -31,17 +31,17 @@ class FunctionCtx(Node):
         if not state.grad_enabled:
             edges = [None] * len(edges)
         super().__init__(edges, ())
-        self.function = function
+        self._function = function
         self.needs_input_grad = tuple(e is not None for e in edges)
-        self.materialize_grads = True
+        self._materialize = True
         self._saving: tuple = ()
         self._saved: list | None = None
-        self.dirty: tuple = ()
-        self.non_differentiable: tuple = ()
-        self.released = False
+        self._dirty: tuple = ()
+        self._constant_outputs: tuple = ()
+        self._released = False
 
     def name(self) -> str:
-        return f"{self.function.__name__}Backward"
+        return f"{self._function.__name__}Backward"
 
     def save_for_backward(self, *tensors) -> None:
         """Keep tensors (inputs, outputs or others; None too) for `backward`."""
@@ -52,7 +52,7 @@ class FunctionCtx(Node):
 
     @property
     def saved_tensors(self) -> tuple:
-        if self.released:
+        if self._released:
             raise AutogradError(complaint(
                 "backward", "Trying to backward through the graph a second time: the saved values "
                 "have been freed", dict(node=self.name()), "Pass retain_graph=True."))
@@ -62,23 +62,23 @@ class FunctionCtx(Node):
 
     def mark_dirty(self, *tensors) -> None:
         """These inputs were written in place."""
-        self.dirty = tensors
+        self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors) -> None:
         """These outputs have no gradient."""
-        self.non_differentiable = tensors
+        self._constant_outputs = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """False: `backward` gets None for outputs that received no gradient."""
-        self.materialize_grads = value
+        self._materialize = value
 
     def gradients(self, cts: list) -> tuple:
-        if self.materialize_grads:
+        if self._materialize:
             cts = [full(shape=tuple(s.shape), value=0, dtype=s.dtype, device=s.device)
                    if ct is None else ct for ct, s in zip(cts, self.out_specs)]
-        run = self.function.backward
+        run = self._function.backward
         if run is Function.backward:
-            run = self.function.vjp
+            run = self._function.vjp
         got = run(self, *cts)
         got = got if isinstance(got, tuple) else (got,)
         extra = got[len(self.edges):]
@@ -97,7 +97,7 @@ class FunctionCtx(Node):
         return g
 
     def release(self) -> None:
-        self._saved, self.released = None, bool(self._saving)
+        self._saved, self._released = None, bool(self._saving)
 
     @property
     def in_specs(self) -> list:
@@ -167,13 +167,13 @@ def connect(ctx: FunctionCtx, args: tuple, outputs):
     outs = list(outputs) if several else [outputs]
     recorded = any(ctx.needs_input_grad)
     tensors = [o for o in outs if isinstance(o, Tensor)]
-    for t in ctx.dirty:
+    for t in ctx._dirty:
         bump(t)
     if not recorded:
         return outputs
-    dirty = {id(t) for t in ctx.dirty}
+    dirty = {id(t) for t in ctx._dirty}
     given = {id(a) for a in args if isinstance(a, Tensor)}
-    plain = {id(t) for t in ctx.non_differentiable}
+    plain = {id(t) for t in ctx._constant_outputs}
     position = {}
     ctx.out_specs = tuple(o._spec if isinstance(o, Tensor) else full_spec() for o in outs)
     for number, out in enumerate(outs):

@@ -81,7 +81,7 @@ class Values:
     __slots__ = ("array", "key")
 
     def __init__(self, array: np.ndarray):
-        self.array = np.ascontiguousarray(array)
+        self.array = np.array(array, order="C")
         self.key = (self.array.shape, self.array.dtype.str, self.array.tobytes())
 
     def __hash__(self) -> int:
