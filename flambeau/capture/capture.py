@@ -28,6 +28,7 @@ from flambeau.capture.tensors import Tensors
 from flambeau.capture.values import NULL, Unseen
 from flambeau.core import context
 from flambeau.graph import Graph
+from flambeau.graph.graph import structure
 
 ATTEMPTS = 12
 MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
@@ -58,6 +59,10 @@ class Captured(NamedTuple):
     broken: Break | None
     recorded: bool
     text: str
+    symbolic: bool
+    form: str
+    """What must be equal for two captures to be one program; empty without symbolic numbers."""
+    pinned: frozenset[str]
 
 
 class Options(NamedTuple):
@@ -68,6 +73,8 @@ class Options(NamedTuple):
     dynamic: frozenset[str] = frozenset()
     static: bool = False
     symbolic: bool = False
+    pinned: frozenset[str] = frozenset()
+    """Numbers that turned out to be decided by what the frame does with them."""
     stop: int | None = None
     """Break before this instruction of a function's start, for tests."""
 
@@ -85,12 +92,16 @@ class Frozen(NamedTuple):
 class Attempt:
     """One pass over the frame."""
 
-    def __init__(self, frozen: Frozen, options: Options, stop: int | None, gradients: bool):
+    def __init__(
+        self, frozen: Frozen, options: Options, stop: int | None, gradients: bool, shift: int = 0
+    ):
         self.frozen, self.options = frozen, options
         self.tensors = Tensors(gradients)
         self.session = Session(self.tensors)
         self.session.dynamic = set(options.dynamic)
-        self.session.scalars = self.tensors.recorder.scalars = Scalars(self.session)
+        self.session.scalars = self.tensors.recorder.scalars = Scalars(self.session, shift)
+        self.session.all_symbolic = options.symbolic
+        self.session.pinned = options.pinned
         self.run = Interpreter(self.session, stop)
         self.session.note(frozen.function, Source(None, "function"))
         self.frame = self._frame()
@@ -187,8 +198,12 @@ class Attempt:
         whole.line(f"return {result}")
         parameters = ["function", *map(parameter, self.frozen.names)]
         program = whole.function("program", parameters)
+        symbolic = bool(self.session.scalars.by_source)
+        form = program.source_text + structure(graph) if symbolic else ""
+        recorded = bool(graph.equations)
+        pinned = frozenset(self.session.scalars.pinned)
         return Captured(
-            program, graph, guards, broken, bool(graph.equations), program.source_text
+            program, graph, guards, broken, recorded, program.source_text, symbolic, form, pinned
         )
 
     def _reads(self, whole: Writer, reads: Wanted, outputs: Outputs) -> Callable[[], None]:
@@ -233,13 +248,38 @@ class Attempt:
                 session.guard(sources[0], "distinct", sources)
 
 
+SHIFTS = (2, 5, 1)
+
+
 def capture(frozen: Frozen, options: Options) -> Captured:
-    """A program for the frame. Raises SkipFrame if it must run as plain Python."""
+    """A program for the frame. Raises SkipFrame if it must run as plain Python.
+
+    A program with symbolic numbers is captured a second time with other numbers in their place: C
+    code may have read an integer behind our back, and then the two programs differ. In that case
+    the frame is captured for the numbers as they are.
+    """
+    captured = _captured(frozen, options, 0)
+    while captured.symbolic and captured.pinned - options.pinned:
+        options = options._replace(pinned=options.pinned | captured.pinned)
+        captured = _captured(frozen, options, 0)
+    if not captured.symbolic:
+        return captured
+    for shift in SHIFTS:
+        try:
+            again = _captured(frozen, options, shift)
+        except (SkipFrame, Exception):
+            continue
+        if again.form == captured.form:
+            return captured
+    return _captured(frozen, options._replace(dynamic=frozenset(), symbolic=False), 0)
+
+
+def _captured(frozen: Frozen, options: Options, shift: int) -> Captured:
     stop = options.stop if frozen.start is None else None
     gradients = False
     reason: GraphBreak | None = None
     for _ in range(ATTEMPTS):
-        attempt = Attempt(frozen, options, stop, gradients)
+        attempt = Attempt(frozen, options, stop, gradients, shift)
         try:
             attempt.interpret()
             return _conclude(attempt, reason)

@@ -56,6 +56,7 @@ DESCRIBE: dict[str, Callable[[Any], str]] = {
     "distinct": lambda e: "are different objects: " + ", ".join(map(repr, e)),
     "test": lambda e: e.description,
     "apart": lambda e: "share memory in the same way",
+    "like": lambda e: f"is {e[0].__name__} {e[1].dtype.name}{list(e[4])}",
     "tensor": lambda e: f"is {e[0].__name__} {e[1]!r}" + (" requiring grad" if e[2] else ""),
     "symbolic": lambda e: f"a condition on numbers is {e[1]}",
 }
@@ -185,6 +186,8 @@ def condition(guard: Guard, writer: Writer) -> str:
     value = writer.path(guard.source)
     if kind == "equals":
         return _equality(value, expected, writer)
+    if kind == "like":
+        return _like(value, expected, writer)
     if kind == "tensor":
         return _tensor(value, expected, writer)
     if kind == "same":
@@ -222,7 +225,7 @@ def memory_is_apart(groups: tuple[tuple, ...]) -> bool:
 
 def _tensor(value: str, facts: tuple, writer: Writer) -> str:
     """Same class, spec, need of gradients, and whether it is a leaf."""
-    kind, spec, needs, leaf = facts
+    kind, spec, needs, leaf, _ = facts
     known = writer.constant(spec)
     same = f"({value}._spec is {known} or repr({value}._spec) == {repr(spec)!r})"
     history = "is" if leaf else "is not"
@@ -230,6 +233,23 @@ def _tensor(value: str, facts: tuple, writer: Writer) -> str:
         f"type({value}) is {writer.constant(kind)} and {same} "
         f"and {value}._requires_grad is {needs} and {value}._node {history} None"
     )
+
+
+def _like(value: str, facts: tuple, writer: Writer) -> str:
+    """The same but for the sizes that are None; contiguous."""
+    kind, spec, needs, leaf, sizes = facts
+    now = writer.fresh(f"{value}._spec")
+    tests = [
+        f"type({value}) is {writer.constant(kind)}",
+        f"{now}.dtype is {writer.constant(spec.dtype)}",
+        f"{now}.is_contiguous and {now}.ndim == {spec.ndim}",
+        f"{now}.device == {writer.constant(spec.device)}",
+        f"{value}._requires_grad is {needs}",
+        f"{value}._node {'is' if leaf else 'is not'} None",
+        f"{value}._base is None",
+    ]
+    tests += [f"{now}.shape[{k}] == {n}" for k, n in enumerate(sizes) if n is not None]
+    return " and ".join(tests)
 
 
 def _equality(value: str, expected: Any, writer: Writer) -> str:

@@ -28,12 +28,18 @@ UNKNOWN: Any = object()
 class Term:
     """How a number is computed: a path, a graph value, or a function of others."""
 
-    __slots__ = ("args", "hint", "name", "scalars", "source", "value")
+    __slots__ = ("args", "hint", "lower", "mark", "name", "scalars", "source", "value")
 
     def __init__(self, scalars: Scalars, hint: Any, *, source: Source | None = None,
                  name: str = "", args: tuple = (), value: Value | None = None):
         self.scalars, self.hint, self.source = scalars, hint, source
         self.name, self.args, self.value = name, args, value
+        self.lower = _lower_bound(name, args)
+        self.mark = id(source) if source is not None else id(self)
+        if name == "mul":
+            self.mark = (name, *sorted((f for a in args for f in _factors(a)), key=repr))
+        elif name:
+            self.mark = (name, *map(_mark, args))
 
     def text(self, writer: Writer) -> str:
         """Python text over the paths; only for numbers that are known before the graph runs."""
@@ -51,6 +57,44 @@ class Term:
         return self.hint is not UNKNOWN
 
 
+def _mark(arg: Any) -> Any:
+    """Equal for operands that are computed in the same way."""
+    return arg.mark if isinstance(arg, Term) else (type(arg), arg)
+
+
+def _factors(arg: Any) -> tuple:
+    """Products are equal in any order."""
+    if isinstance(arg, Term) and arg.name == "mul":
+        return arg.mark[1:]
+    return (_mark(arg),)
+
+
+def _lower_bound(name: str, args: tuple) -> float:
+    """No integer value of the term is below; sizes start at 2."""
+    bounds = [a.lower if isinstance(a, Term) else a for a in args]
+    if name == "add":
+        return sum(bounds)
+    if name == "mul" and all(b >= 0 for b in bounds):
+        return math.prod(bounds)
+    return -math.inf
+
+
+def _settled(name: str, terms: tuple) -> bool | None:
+    """The answer to a comparison that needs no guard."""
+    left, right = terms
+    if _mark(left) == _mark(right):
+        return name in ("eq", "le", "ge")
+    if isinstance(left, Term) and not isinstance(right, Term) and left.lower > right:
+        return name in ("ne", "gt", "ge")
+    if isinstance(right, Term) and not isinstance(left, Term) and right.lower > left:
+        return name in ("ne", "lt", "le")
+    return None
+
+
+NEUTRAL = {"mul": (1, True), "add": (0, True), "sub": (0, False), "floordiv": (1, False)}
+"""Operand that changes nothing, and whether on either side."""
+
+
 class SymbolicFloat(float):
     """A float whose value is a term."""
 
@@ -58,7 +102,8 @@ class SymbolicFloat(float):
 
 
 class SymbolicInt(int):
-    """An int whose value is a term. Its own value is the current one: C code must have it."""
+    """An int whose value is a term. Its own value is the hint: C code must have it. A second
+    capture with shifted hints finds out whether the program depends on it (see `capture`)."""
 
     term: Term
 
@@ -75,6 +120,10 @@ def _symbol(term: Term, kind: type) -> Any:
     made.term = term
     term.scalars.symbols[id(made)] = made
     return made
+
+
+def is_symbol(value: Any) -> bool:
+    return isinstance(value, (SymbolicFloat, SymbolicInt))
 
 
 def _kind(value: Any) -> type:
@@ -102,6 +151,16 @@ def computed(name: str, *values: Any) -> Any:
             raise GraphBreak("a decision depends on a number taken from a tensor",
                              "Keep it a tensor and use torch.where.")
         return _symbol(Term(owner, UNKNOWN, name=name, args=terms), kind)
+    if name in COMPARISONS:
+        settled = _settled(name, terms)
+        if settled is not None:
+            return settled
+    if name in NEUTRAL and _kind(values[0]) is int is _kind(values[1]):
+        neutral, both = NEUTRAL[name]
+        if values[1] is neutral:
+            return values[0]
+        if both and values[0] is neutral:
+            return values[1]
     result = FUNCTIONS[name](*hints)
     term = Term(owner, result, name=name, args=terms)
     return _symbol(term, type(result))
@@ -159,8 +218,14 @@ def _install(cls: type) -> None:
             setattr(cls, name, _concrete_method(name))
 
 
+def _identity_hash(self: Any) -> int:
+    return hash(self.term.mark)
+
+
 _install(SymbolicFloat)
 _install(SymbolicInt)
+SymbolicInt.__hash__ = _identity_hash  # type: ignore[method-assign]
+SymbolicInt.__index__ = lambda self: self  # type: ignore[method-assign]
 NUMBER_OPERATORS = {n: n for n in ("add sub mul truediv floordiv mod pow".split())}
 NUMBER_OPERATORS |= {"i" + n: n for n in NUMBER_OPERATORS} | {n: n for n in COMPARISONS}
 """operator.<name> -> number function."""
@@ -175,8 +240,9 @@ NUMERIC = {
 class Scalars:
     """Numbers of one capture."""
 
-    def __init__(self, session: Any):
-        self.session = session
+    def __init__(self, session: Any, shift: int = 0):
+        self.session, self.shift = session, shift
+        self.pinned: set[str] = set()
         self.inputs: dict[int, tuple[Term, Value]] = {}
         self.symbols: dict[int, Any] = {}
         self.by_source: dict[int, Any] = {}
@@ -186,8 +252,21 @@ class Scalars:
         found = self.by_source.get(id(source))
         if found is None:
             self.session.guard(source, "type", type(value))
-            term = Term(self, value, source=source)
-            found = self.by_source[id(source)] = _symbol(term, type(value))
+            hint = value + self.shift if type(value) is int else value
+            found = self.by_source[id(source)] = _symbol(
+                Term(self, hint, source=source), type(value)
+            )
+        return found
+
+    def size(self, value: int, source: Source) -> Any:
+        """A size of a tensor from before the frame, at least 2."""
+        found = self.by_source.get(id(source))
+        if found is None:
+            term = Term(self, value + self.shift, source=source)
+            found = _symbol(term, int)
+            self.by_source[id(source)] = found
+            assert found >= 2
+            term.lower = 2
         return found
 
     def from_tensor(self, value: Value, kind: type) -> Any:
@@ -211,8 +290,12 @@ class Scalars:
 
     def decided(self, term: Term) -> bool:
         """A truth value that the program may now rely on."""
-        self.session.guards.setdefault(("symbolic", id(term)), _guard(term))
+        self.session.guards.setdefault(("symbolic", term.mark), _guard(term))
         self.session.keep(term)
+        if term.name in ("eq", "ne") and term.hint is (term.name == "eq"):
+            sources = [a for a in term.args if isinstance(a, Term)]
+            if len(sources) == 1 and sources[0].source is not None:
+                self.pinned.add(repr(sources[0].source))
         return term.hint
 
     def concrete(self, value: Any) -> Any:
@@ -238,21 +321,6 @@ class Scalars:
 
     def text(self, value: Any, writer: Writer) -> str:
         return value.term.text(writer)
-
-    def for_native(self, values: Any, function: Any) -> Any:
-        """Arguments for library code: it may hold floats, but integers must be what they are."""
-        if id(function) in NUMERIC:
-            return values
-        if isinstance(values, dict):
-            return {k: self._for_native(v) for k, v in values.items()}
-        return tuple(map(self._for_native, values))
-
-    def _for_native(self, value: Any) -> Any:
-        if isinstance(value, SymbolicInt):
-            return self.concrete(value)
-        if type(value) in (tuple, list) and any(isinstance(v, SymbolicInt) for v in value):
-            return type(value)(map(self._for_native, value))
-        return value
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """A C function of symbolic numbers."""

@@ -48,6 +48,8 @@ class Session:
         self.unfilled: dict[int, ListShadow] = {}
         self.constants: dict[int, Source] = {}
         self.dynamic: set[str] = set()
+        self.all_symbolic = False
+        self.pinned: frozenset[str] = frozenset()
         self.scalars: Any = None
         self.steps = 0
         self.root_step = 0
@@ -121,7 +123,8 @@ class Session:
             self.guard(known, "is", source.key)
 
     def _plain(self, value: Any, source: Source) -> Any:
-        if type(value) in (int, float) and repr(source) in self.dynamic and self.scalars:
+        name = repr(source) if self.dynamic and type(value) in (int, float) else ""
+        if name in self.dynamic and name not in self.pinned:
             return self.scalars.input(value, source)
         if type(value) in (range, types.CodeType):
             self.guard(source, "equals", self.keep(value))

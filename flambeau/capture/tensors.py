@@ -10,7 +10,7 @@ import numpy as np
 from flambeau.autograd.node import Node, PrimitiveNode
 from flambeau.capture import trust
 from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
-from flambeau.capture.scalars import computed
+from flambeau.capture.scalars import computed, is_symbol
 from flambeau.capture.sources import Source
 from flambeau.capture.traced import TRACED, OutsideNode, Recorder, TracedStorage, traced
 from flambeau.capture.values import (
@@ -24,6 +24,7 @@ from flambeau.capture.values import (
     static,
 )
 from flambeau.core import context
+from flambeau.core.spec import Spec, spec
 from flambeau.tensor.tensor import Tensor, storage_of
 
 
@@ -91,15 +92,36 @@ class Tensors:
                 self.session._same(source, known.source)
             return known.fake
         self._check_kind(t, source)
-        fake = traced(t._spec, self._storage(t), type(t))
+        of = self._spec(t, source)
+        fake = traced(of, self._storage(t), type(t))
         fake._offset = t._offset
         made = self.inputs[id(t)] = self.by_fake[id(fake)] = Input(t, fake, source)
         self.session.note(t, source)
         self.session.note(fake, source)
-        self.session.guard(source, "tensor", tensor_facts(t))
+        self.session.guard(source, "tensor" if of is t._spec else "like", tensor_facts(t, of))
         self.recorder.inputs.append(self.recorder.define(fake))
         self._history(made, t, fake)
         return fake
+
+    def _spec(self, t: Tensor, source: Source) -> Spec:
+        """The spec of a traced input: sizes that change from call to call are symbolic."""
+        session, real = self.session, t._spec
+        if not real.is_contiguous or t._storage is not None and t._base is not None:
+            return real
+        name, sizes = repr(source), source.attribute("_spec").attribute("shape")
+        chosen = [
+            n >= 2
+            and (session.all_symbolic or f"{name}#{k}" in session.dynamic)
+            and repr(sizes.item(k)) not in session.pinned
+            for k, n in enumerate(real.shape)
+        ]
+        if not any(chosen) or type(t).__name__ in ("Parameter", "Buffer"):
+            return real
+        shape = [
+            session.scalars.size(n, sizes.item(k)) if symbolic else n
+            for k, (n, symbolic) in enumerate(zip(real.shape, chosen))
+        ]
+        return spec(real.dtype, shape, None, real.device)
 
     def _check_kind(self, t: Tensor, source: Source) -> None:
         cls = type(t)
@@ -244,10 +266,6 @@ class Tensors:
         session = self.session
         for value in (*args, *kwargs.values()):
             self._check_argument(session.whole(value), function, 0)
-        scalars = session.scalars
-        if scalars is not None:
-            args = scalars.for_native(args, function)
-            kwargs = scalars.for_native(kwargs, function)
         result = self._adopted(foreign(function, *args, **kwargs))
         if isinstance(function, type) and function.__name__ not in VALUE_CLASSES:
             session.note_created(result)
@@ -308,9 +326,10 @@ class Tensors:
         return recorder.adopt(t)
 
 
-def tensor_facts(t: Tensor) -> tuple:
-    """What the guard of a tensor compares."""
-    return (type(t), t._spec, t._requires_grad, t._node is None)
+def tensor_facts(t: Tensor, of: Spec) -> tuple:
+    """What the guard of a tensor compares; sizes that may change are None."""
+    sizes = tuple(None if is_symbol(n) else n for n in of.shape)
+    return (type(t), t._spec, t._requires_grad, t._node is None, sizes)
 
 
 def foreign_nodes(t: Tensor) -> list[Node]:

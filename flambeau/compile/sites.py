@@ -200,9 +200,12 @@ class Site:
         """Numbers and sizes that made a program miss become symbolic in the next one."""
         if self.region.options.static or not self.entries:
             return
+        arguments = dict(zip(self.names, values))
         for guard, _ in self._failed_guards(function, values):
-            if guard.kind in ("equals", "tensor", "size") and guard.source is not None:
+            if guard.kind == "equals":
                 self.dynamic.add(repr(guard.source))
+            elif guard.kind in ("tensor", "like"):
+                self.dynamic |= changed_sizes(guard, arguments, function)
 
     def _failed_guards(
         self, function: types.FunctionType, values: tuple
@@ -223,6 +226,21 @@ class Site:
         if not self.entries:
             return []
         return [(repr(g.source), repr(g), now) for g, now in self._failed_guards(function, values)]
+
+
+def changed_sizes(guard: Guard, arguments: dict[str, Any], function: Any) -> set[str]:
+    """Names of the dimensions whose size is another one now, if nothing else is."""
+    assert guard.source is not None
+    try:
+        now = guard.source.value(arguments, function)
+    except (AttributeError, LookupError, TypeError):
+        return set()
+    before = guard.expected[1]
+    after = getattr(now, "_spec", None)
+    if after is None or after.dtype is not before.dtype or after.ndim != before.ndim:
+        return set()
+    pairs = zip(before.shape, after.shape)
+    return {f"{guard.source!r}#{k}" for k, (a, b) in enumerate(pairs) if a != b}
 
 
 class Continuation:

@@ -190,6 +190,22 @@ def _parameter(value: Any, names: dict[Value, str]) -> str:
     return _operand(value, names)
 
 
+def structure(graph: Graph) -> str:
+    """The equations without the specs of values, whose sizes may be symbolic."""
+    names: dict[Value, str] = {}
+    for value in (*graph.inputs, *graph.constants):
+        _name(value, names)
+    lines = []
+    for equation in graph.equations:
+        parts = [_operand(v, names) for v in equation.inputs]
+        parts += [f"{k}={_parameter(v, names)}" for k, v in equation.params.items()]
+        target = "" if equation.target is None else _name(equation.target, names)
+        outputs = [_name(v, names) for v in equation.outputs]
+        lines.append(f"{target} {outputs} {equation.name}({', '.join(parts)})")
+    lines.append(", ".join(_name(v, names) for v in graph.outputs))
+    return "\n".join(lines)
+
+
 def text(equation: Equation, names: dict[Value, str]) -> str:
     """One line: `%2: float32[3] = add(%0, 1.0)` or `%0 <- copy(%2)`."""
     parts = [_operand(v, names) for v in equation.inputs]

@@ -131,7 +131,11 @@ def is_callable(run: Any, value: Any) -> bool:
 @handles_in_frame(id)
 def identity_in_library(run: Any, frame: Frame, args: tuple, kwargs: dict) -> int:
     """Library code uses identities as keys that live as long as the call."""
-    if trust.is_trusted(frame.function) and run.session.is_new(args[0]):
+    session = run.session
+    made = session.is_new(args[0]) or (
+        session.tensors.is_tensor(args[0]) and session.tensors.original(args[0]) is args[0]
+    )
+    if trust.is_trusted(frame.function) and made:
         return id(args[0])
     return identity(run, *args)
 
@@ -235,7 +239,7 @@ def length(run: Any, value: Any) -> int:
     if isinstance(value, InstanceDict):
         return len(run.attributes.names(value.owner))
     if run.session.tensors.is_tensor(value):
-        return run.session.tensors.native(len, (value,), {})
+        return value._spec.shape[0] if value.ndim else foreign(len, value)
     return foreign(len, run.session.whole(value))
 
 
