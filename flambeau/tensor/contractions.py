@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Sequence
+from collections.abc import Sequence
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import DtypeError, OpError, ShapeError, complaint
@@ -260,7 +260,7 @@ def arranged(x: Tensor, labels: list, output: list, sizes: dict) -> Tensor:
 @public(method=False)
 def chain_matmul(*matrices):
     """The product of matrices, in the cheapest order."""
-    from flambeau.linalg.products import multi_dot
+    from flambeau.tensor.vectors import multi_dot
 
     return multi_dot(list(matrices))
 
@@ -314,6 +314,6 @@ def cross(input, other, dim=None):
         if other.ndim == input.ndim and other.shape != input.shape:
             raise OpError(complaint("cross", "inconsistent sizes", dict(
                 input=list(input.shape), other=list(other.shape))))
-    from flambeau.linalg.products import cross as linalg_cross
+    from flambeau.tensor.vectors import cross as linalg_cross
 
     return linalg_cross(input, other, dim=dim)

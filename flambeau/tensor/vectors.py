@@ -79,7 +79,7 @@ def ordered_product(chain: list):
 
 
 @public(module="linalg")
-def vander(x, N=None):  # noqa: N803  PyTorch's name
+def vander(x, N=None):
     """Rows of powers 0 .. N - 1."""
     from flambeau.tensor.joining import cat
 
