@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import importlib as _importlib
 
-from flambeau.autograd import engine as _engine  # noqa: F401
-from flambeau.autograd import methods as _autograd_methods  # noqa: F401
+from flambeau.autograd import engine as _engine
+from flambeau.autograd import methods as _autograd_methods
 from flambeau.autograd import record as _record
-from flambeau.autograd.modes import (  # noqa: F401
+from flambeau.autograd.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -20,22 +20,26 @@ from flambeau.autograd.modes import (  # noqa: F401
 )
 from flambeau.core import context as _context
 from flambeau.core import dtype as _dtypes
-from flambeau.core.device import device  # noqa: F401
-from flambeau.core.dtype import dtype, finfo, iinfo, promote_types  # noqa: F401
+from flambeau.core.device import device
+from flambeau.core.dtype import dtype, finfo, iinfo, promote_types
 from flambeau.core.nearest import missing_name as _missing_name
-from flambeau.core.spec import Size  # noqa: F401
-from flambeau.tensor.layout import (  # noqa: F401
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    layout,
-    memory_format,
-    preserve_format,
-    strided,
-)
+from flambeau.core.spec import Size
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
 from flambeau.eager.native import providers as _providers
-from flambeau.tensor import (  # noqa: F401
+from flambeau.functional import families as _families
+from flambeau.random import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from flambeau.random import (
+    functions as _random_functions,
+)
+from flambeau.tensor import (
     arithmetic,
     calculus,
     choosing,
@@ -54,34 +58,25 @@ from flambeau.tensor import (  # noqa: F401
     joining,
     operators,
     ordering,
-    printing,
     pickling,
+    printing,
     products,
     rearranging,
     reducing,
-    resizing,
     representing,
+    resizing,
     return_types,
     scalars,
     scanning,
     scattering,
     shaping,
     sparse_forms,
-    special as _special,
     statistics,
 )
-from flambeau.random import (  # noqa: F401
-    Generator,
-    default_generator,
-    functions as _random_functions,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
+from flambeau.tensor import (
+    special as _special,
 )
-from flambeau.functional import families as _families  # noqa: F401
-from flambeau.tensor.inspection import (  # noqa: F401
+from flambeau.tensor.inspection import (
     can_cast,
     get_default_device,
     get_default_dtype,
@@ -89,11 +84,19 @@ from flambeau.tensor.inspection import (  # noqa: F401
     set_default_dtype,
     set_default_tensor_type,
 )
-from flambeau.tensor.printing import get_printoptions, set_printoptions  # noqa: F401
+from flambeau.tensor.layout import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from flambeau.tensor.printing import get_printoptions, set_printoptions
 from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
-from flambeau.tensor.tensor import Tensor  # noqa: F401
-
-from flambeau.version import __version__  # noqa: F401
+from flambeau.tensor.tensor import Tensor
+from flambeau.version import __version__
 
 _providers.install()
 _context.install(_record.dispatch, _record.dispatch_inplace, _EagerExecutor())

@@ -43,7 +43,7 @@ def check_backward(node, grads) -> None:
                 None, f"The forward call that recorded it:\n{where}"))
 
 
-class set_detect_anomaly:  # noqa: N801  PyTorch's name
+class set_detect_anomaly:
     """Switch anomaly mode; as a context manager, restore it at the end."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
@@ -59,7 +59,7 @@ class set_detect_anomaly:  # noqa: N801  PyTorch's name
         enabled, check_nan = self.previous
 
 
-class detect_anomaly(set_detect_anomaly):  # noqa: N801
+class detect_anomaly(set_detect_anomaly):
     """Within the block, NaNs of forward and backward raise where they arise."""
 
     def __init__(self, check_nan: bool = True):

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import heapq
 import sys
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from flambeau.autograd import anomaly
-from flambeau.autograd.hooks import post_accumulate, run_leaf_hooks, run_node_hooks, \
-    run_tensor_hooks
+from flambeau.autograd.hooks import (
+    post_accumulate,
+    run_leaf_hooks,
+    run_node_hooks,
+    run_tensor_hooks,
+)
 from flambeau.autograd.node import Node, gradient_edge
 from flambeau.core.context import state
 from flambeau.core.dtype import COMPLEX
 from flambeau.core.errors import AutogradError, complaint
+from flambeau.core.spec import Spec
 from flambeau.ops import pointwise
 from flambeau.ops.casts import convert, copy
 from flambeau.ops.reductions import sum as sum_primitive
-from flambeau.core.spec import Spec
 from flambeau.tensor.tensor import Tensor, alias
 
 

@@ -6,7 +6,8 @@ The context handed to both is the node of the recorded graph itself, as in PyTor
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.autograd.node import Node, gradient_edge
 from flambeau.autograd.saved import restore, save, save_output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from flambeau.autograd.engine import fitted, run_backward
 from flambeau.autograd.node import gradient_edge

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Iterator, NamedTuple, Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from flambeau.autograd.hooks import RemovableHandle, register_tensor_hook
 from flambeau.autograd.node import Node, gradient_edge
@@ -32,7 +33,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*edge)
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801  PyTorch's name
+class save_on_cpu(saved_tensors_hooks):
     """Saved tensors wait in CPU memory for the backward pass."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
@@ -54,7 +55,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         saved_tensors_hooks.__enter__ = before
 
 
-class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """Saved tensors are copied, so that writing to them afterwards does no harm."""
 
     def __init__(self):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.autograd.node import Node
 from flambeau.core.context import state

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.core.context import state
 
@@ -74,19 +75,19 @@ class _Mode:
         return inside
 
 
-class no_grad(_Mode):  # noqa: N801  PyTorch's names from here on
+class no_grad(_Mode):
     """Operations inside are not recorded."""
 
     enabled = False
 
 
-class enable_grad(_Mode):  # noqa: N801
+class enable_grad(_Mode):
     """Operations inside are recorded, also within `no_grad`."""
 
     enabled = True
 
 
-class set_grad_enabled(_Mode):  # noqa: N801
+class set_grad_enabled(_Mode):
     """Sets recording on or off at once; as a context manager restores it at the end."""
 
     def __new__(cls, mode: bool):
@@ -108,7 +109,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         return type(self)(self.enabled)
 
 
-class inference_mode(_Mode):  # noqa: N801
+class inference_mode(_Mode):
     """`no_grad` whose results may never take part in recorded computation again."""
 
     def __new__(cls, mode: Any = True):

@@ -8,7 +8,8 @@ primitive's rules (see `flambeau.ops.registry`).
 from __future__ import annotations
 
 import itertools
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.autograd import anomaly
 from flambeau.autograd.decomposed import decomposed_gradients

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.core.context import state
 from flambeau.core.dtype import FLOAT
@@ -111,7 +112,7 @@ def check_version(t: Tensor, version: int, node) -> None:
             "Use the out-of-place form of that operation, or clone the tensor before writing."))
 
 
-class saved_tensors_hooks:  # noqa: N801  PyTorch's name
+class saved_tensors_hooks:
     """Within the block, `pack` sees every saved tensor and `unpack` gets pack's result back."""
 
     def __init__(self, pack_hook: Callable, unpack_hook: Callable):

@@ -9,8 +9,9 @@ eager executor at the bottom.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Protocol
+from typing import Any, Protocol
 
 
 class Context(Protocol):

@@ -7,7 +7,7 @@ from flambeau.core.errors import ArgumentError, OpError, complaint
 TYPES = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "hpu")
 
 
-class device:  # noqa: N801  PyTorch's name
+class device:
     """`device("cpu")`, `device("cuda:1")`, `device("cuda", 1)`; equal by type and index.
 
     As a context manager or decorator-like `with` block it becomes the default device of new
@@ -17,7 +17,7 @@ class device:  # noqa: N801  PyTorch's name
     __slots__ = ("type", "index", "_previous")
     default: device | None = None  # set by set_default_device or a `with` block
 
-    def __init__(self, type, index: int | None = None):  # noqa: A002
+    def __init__(self, type, index: int | None = None):
         if isinstance(type, device):
             type, index = type.type, type.index if index is None else index
         if isinstance(type, int):

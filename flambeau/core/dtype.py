@@ -15,7 +15,7 @@ from flambeau.core.errors import ArgumentError, DtypeError, complaint
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # the categories of promotion, lowest first
 
 
-class dtype:  # noqa: N801  PyTorch's name
+class dtype:
     """The type of a tensor's elements. Instances are singletons: compare with `is` or `==`."""
 
     __slots__ = ("name", "itemsize", "category", "is_signed", "_numpy")
@@ -87,7 +87,7 @@ uint8 = dtype("uint8", 1, INTEGER, False, "u1")
 uint16 = dtype("uint16", 2, INTEGER, False, "u2")
 uint32 = dtype("uint32", 4, INTEGER, False, "u4")
 uint64 = dtype("uint64", 8, INTEGER, False, "u8")
-bool = dtype("bool", 1, BOOL, False, "?")  # noqa: A001  PyTorch's name
+bool = dtype("bool", 1, BOOL, False, "?")
 
 ALL = (float64, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, complex32, complex64,
        complex128, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool)
@@ -194,12 +194,12 @@ def of_number(value: object) -> dtype:
                                   dict(value=repr(value))))
 
 
-class finfo:  # noqa: N801  PyTorch's name
+class finfo:
     """Limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     __slots__ = ("dtype", "bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution")
 
-    def __init__(self, type: dtype | None = None):  # noqa: A002
+    def __init__(self, type: dtype | None = None):
         kind = type or _default
         if not isinstance(kind, dtype) or kind.category not in (FLOAT, COMPLEX):
             raise ArgumentError(complaint("finfo", "dtype must be floating point",
@@ -226,12 +226,12 @@ class finfo:  # noqa: N801  PyTorch's name
 float_of = builtins.float
 
 
-class iinfo:  # noqa: N801  PyTorch's name
+class iinfo:
     """Limits of an integer dtype: bits, min, max."""
 
     __slots__ = ("dtype", "bits", "min", "max")
 
-    def __init__(self, type: dtype):  # noqa: A002
+    def __init__(self, type: dtype):
         if not isinstance(type, dtype) or type.category != INTEGER:
             raise ArgumentError(complaint("iinfo", "dtype must be an integer type",
                                           dict(dtype=type), "Use finfo for floats."))

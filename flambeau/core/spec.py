@@ -8,10 +8,11 @@ intern table may be emptied when it grows.
 from __future__ import annotations
 
 import math
-from typing import Sequence
+from collections.abc import Sequence
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.device import CPU, device as Device
+from flambeau.core.device import CPU
+from flambeau.core.device import device as Device
 from flambeau.core.dtype import dtype as DType
 
 LIMIT = 200_000  # interned specs; a program with more distinct shapes starts over

@@ -7,7 +7,8 @@ plan by one dictionary look-up.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.core.spec import WEAK, Spec
 from flambeau.eager import plans

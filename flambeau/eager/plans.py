@@ -7,7 +7,7 @@ round once. A *kernel provider* (the loop compiler) may take over an op for a si
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 

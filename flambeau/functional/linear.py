@@ -5,8 +5,8 @@ from __future__ import annotations
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, UnsupportedError, ValueRangeError, complaint
 from flambeau.functional.register import functional
-from flambeau.ops.gathering import index
 from flambeau.ops.embedding import embedding as embedding_primitive
+from flambeau.ops.gathering import index
 from flambeau.ops.linear import linear as linear_primitive
 from flambeau.tensor.factories import arange
 from flambeau.tensor.interop import as_tensor

@@ -12,7 +12,6 @@ from flambeau.ops.choice import where
 from flambeau.ops.elementwise import pointwise
 from flambeau.ops.pointwise import conj, sigmoid_ref
 
-
 # Scalar forms, in the loop language, stand beside the NumPy references.
 
 

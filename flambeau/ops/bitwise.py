@@ -16,13 +16,14 @@ def _integer_samples(arity: int):
     return samples
 
 
-def bitwise(name: str, ref, arity: int = 2, refuses: tuple[int, ...] = ()):
-    return pointwise(name, ref, rule="integer", samples=_integer_samples(arity), refuses=refuses)
+def bitwise(name: str, ref, arity: int = 2, **facts):
+    return pointwise(name, ref, rule="integer", samples=_integer_samples(arity), **facts)
 
 
-bitwise_and, bitwise_or = bitwise("bitwise_and", np.bitwise_and), bitwise("bitwise_or", np.bitwise_or)
-bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor)
-bitwise_not = bitwise("bitwise_not", np.invert, 1)
+bitwise_and = bitwise("bitwise_and", np.bitwise_and, scalar="and")
+bitwise_or = bitwise("bitwise_or", np.bitwise_or, scalar="or")
+bitwise_xor = bitwise("bitwise_xor", np.bitwise_xor, scalar="xor")
+bitwise_not = bitwise("bitwise_not", np.invert, 1, scalar="not")
 
 
 def left_shift_ref(x, y):

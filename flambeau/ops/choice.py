@@ -6,8 +6,11 @@ import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import COMPLEX
+from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.core.spec import Spec
+from flambeau.loops.api import Buf, cast, maximum, minimum, nest
+from flambeau.loops.api import where as select
 from flambeau.ops.elementwise import pointwise, result_spec
 from flambeau.ops.promotion import broadcast_shapes, result_dtype
 from flambeau.ops.registry import primitive
@@ -25,13 +28,30 @@ def where_ref(condition, x, y):
     return np.where(condition.astype(bool, copy=False), x, y)
 
 
+def where_lower(outs, condition, x, y):
+    """One pass; the operands are converted to the result's dtype as they are read."""
+    out, = outs
+
+    def body(i):
+        chosen = condition.at(i)
+        chosen = chosen if chosen.dtype is dtypes.bool else cast(chosen, dtypes.bool)
+        return select(chosen, element(x, i, out.dtype), element(y, i, out.dtype))
+
+    return nest(out.shape, body, out=out)
+
+
+def element(x, i: tuple, d: DType):
+    """The element of a buffer or a number, as dtype `d`."""
+    return cast(x.at(i) if isinstance(x, Buf) else x, d)
+
+
 def where_samples(rng):
     for a, b in [((3,), (3,)), ((2, 1), (2, 3)), ((), (2,)), ((0,), (0,))]:
         yield (rng.normal(size=a) > 0, rng.normal(size=b), rng.normal(size=b)), {}
 
 
 where = primitive("where", meta=where_meta, ref=where_ref, samples=where_samples, exact=True,
-                  vjp=dict(x=lambda ct, condition: where(condition, ct, 0),
+                  lower=where_lower, vjp=dict(x=lambda ct, condition: where(condition, ct, 0),
                            y=lambda ct, condition: where(condition, 0, ct)))
 
 # masked_fill ---------------------------------------------------------------------------------
@@ -59,6 +79,10 @@ def masked_fill_write(target, x, mask, value) -> None:
     np.copyto(target, np.asarray(value).astype(target.dtype), where=mask)
 
 
+def masked_fill_lower(outs, x, mask, value):
+    return where_lower(outs, mask, value, x)
+
+
 def masked_fill_samples(rng):
     for a, b in [((3,), (3,)), ((2, 3), (3,)), ((), ()), ((0,), (0,))]:
         yield (rng.normal(size=a), rng.normal(size=b) > 0, 0.5), {}
@@ -66,7 +90,7 @@ def masked_fill_samples(rng):
 
 masked_fill = primitive(
     "masked_fill", meta=masked_fill_meta, ref=masked_fill_ref, write=masked_fill_write,
-    samples=masked_fill_samples, exact=True,
+    samples=masked_fill_samples, exact=True, lower=masked_fill_lower,
     vjp=dict(x=lambda ct, mask: masked_fill(ct, mask, 0),
              value=lambda ct, mask: where(mask, ct, 0).sum()))
 
@@ -104,6 +128,12 @@ def clamp_ref(x, low, high):
     if low is not None:
         x = np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
+
+
+def clamp_form(x, low, high):
+    if low is not None:
+        x = maximum(x, low)
+    return x if high is None else minimum(x, high)
 
 
 def clamp_into(out, x, low, high) -> None:
@@ -144,5 +174,6 @@ def clamp_samples(rng):
 
 # None is no limit.
 clamp = pointwise("clamp", clamp_ref, names=("x", "low", "high"), refuses=(COMPLEX,),
+                  scalar=clamp_form,
                   into=clamp_into, samples=clamp_samples,
                   vjp=dict(x=clamp_vjp, low=clamp_low_vjp, high=clamp_high_vjp))

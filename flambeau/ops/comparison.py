@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
-from flambeau.core.dtype import COMPLEX
+from flambeau.core.dtype import COMPLEX, FLOAT
+from flambeau.loops.api import equal, not_equal
 from flambeau.ops.elementwise import pointwise
 
 
-def comparison(name: str, ufunc, refuses: tuple[int, ...] = ()):
-    return pointwise(name, ufunc, rule="bool", refuses=refuses)
+def comparison(name: str, ufunc, refuses: tuple[int, ...] = (), **form):
+    return pointwise(name, ufunc, rule="bool", refuses=refuses, **form)
+
+
+def truth(x):
+    return not_equal(x, 0)
 
 
 ORDERED = (COMPLEX,)  # complex numbers have no order
@@ -18,10 +25,13 @@ ORDERED = (COMPLEX,)  # complex numbers have no order
 eq, ne = comparison("eq", np.equal), comparison("ne", np.not_equal)
 lt, le = comparison("lt", np.less, ORDERED), comparison("le", np.less_equal, ORDERED)
 gt, ge = comparison("gt", np.greater, ORDERED), comparison("ge", np.greater_equal, ORDERED)
-logical_and = comparison("logical_and", np.logical_and)
-logical_or = comparison("logical_or", np.logical_or)
-logical_xor = comparison("logical_xor", np.logical_xor)
-logical_not = comparison("logical_not", np.logical_not)
+logical_and = comparison("logical_and", np.logical_and,
+                         scalar=lambda x, y: truth(x) & truth(y))
+logical_or = comparison("logical_or", np.logical_or,
+                        scalar=lambda x, y: truth(x) | truth(y))
+logical_xor = comparison("logical_xor", np.logical_xor,
+                         scalar=lambda x, y: truth(x) ^ truth(y))
+logical_not = comparison("logical_not", np.logical_not, scalar=lambda x: equal(x, 0))
 
 
 def isnan_ref(x):
@@ -41,7 +51,8 @@ def signbit_ref(x):
 
 
 isnan, isinf = comparison("isnan", isnan_ref), comparison("isinf", isinf_ref)
-isfinite, signbit = comparison("isfinite", isfinite_ref), comparison("signbit", signbit_ref, ORDERED)
+isfinite = comparison("isfinite", isfinite_ref)
+signbit = comparison("signbit", signbit_ref, ORDERED)
 
 
 def isposinf_ref(x):
@@ -56,8 +67,10 @@ def isreal_ref(x):
     return x.imag == 0 if x.dtype.kind == "c" else np.ones(x.shape, bool)
 
 
-isposinf = comparison("isposinf", isposinf_ref, ORDERED)
-isneginf = comparison("isneginf", isneginf_ref, ORDERED)
+isposinf = comparison("isposinf", isposinf_ref, ORDERED, lowers=(FLOAT,),
+                      scalar=lambda x: equal(x, inf))
+isneginf = comparison("isneginf", isneginf_ref, ORDERED, lowers=(FLOAT,),
+                      scalar=lambda x: equal(x, -inf))
 isreal = comparison("isreal", isreal_ref)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Sequence
+from collections.abc import Sequence
 
 from flambeau.core.errors import ArgumentError, DimError, OpError, ShapeError, complaint
 

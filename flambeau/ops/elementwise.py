@@ -8,12 +8,13 @@ of the operands, as PyTorch documents.
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.dtype import BOOL, COMPLEX, FLOAT, dtype as DType
+from flambeau.core.dtype import BOOL, COMPLEX, FLOAT
+from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DeviceError, DtypeError, UnsupportedError, complaint
 from flambeau.core.spec import Spec, dense_strides, spec
 from flambeau.ops.promotion import broadcast_shapes, floating, result_dtype
@@ -126,12 +127,13 @@ def common_device(name: str, tensors: list[Spec]):
 
 def pointwise(name: str, ref: Callable, *, vjp=None, rule: str = "same", low: float = -2.0,
               high: float = 2.0, arity: int | None = None, lower: Callable | None = None,
-              samples: Callable | None = None, scalar: str | None = None, names=None,
+              samples: Callable | None = None, scalar: str | Callable | None = None, names=None,
               refuses: tuple[int, ...] = (), **info) -> Primitive:
     """Define a pointwise primitive.
 
-    ref is a NumPy ufunc, or a function of ndarrays that gives the same in every layout; `scalar`
-    names the loop-expression op (default: the primitive's own name) for the default lowering.
+    ref is a NumPy ufunc, or a function of ndarrays that gives the same in every layout. `scalar` is
+    its form in the loop language: the name of an operation there (default: the primitive's own
+    name), or a function of scalar expressions; `lowers` are the categories in which it holds.
     """
     arity = arity or (len(names) if names else getattr(ref, "nin", None) or
                       ref.__code__.co_argcount)

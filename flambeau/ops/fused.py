@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.loops.api import unary
+from flambeau.loops.api import where as select
 from flambeau.ops.elementwise import pointwise
 from flambeau.ops.pointwise import conj
 
@@ -44,10 +46,12 @@ def fused_samples(rng):
 
 NAMES = ("x", "a", "b", "value")
 addcmul = pointwise("addcmul", addcmul_ref, names=NAMES, into=addcmul_into, samples=fused_samples,
+                    scalar=lambda x, a, b, value: x + a * b * value,
                     vjp=dict(x=lambda ct: ct,
                              a=lambda ct, b, value: ct * conj(b * value),
                              b=lambda ct, a, value: ct * conj(a * value)))
 addcdiv = pointwise("addcdiv", addcdiv_ref, names=NAMES, into=addcdiv_into, samples=fused_samples,
+                    scalar=lambda x, a, b, value: x + a / b * value,
                     rule="float", vjp=dict(
                         x=lambda ct: ct,
                         a=lambda ct, b, value: ct * conj(value / b),
@@ -61,6 +65,11 @@ def lerp_ref(x, end, weight):
         return x + weight * (end - x) if near else end - (end - x) * (1 - weight)
     span = end - x
     return np.where(np.abs(weight) < 0.5, x + weight * span, end - span * (1 - weight))
+
+
+def lerp_form(x, end, weight):
+    span = end - x
+    return select(unary("abs", weight) < 0.5, x + weight * span, end - span * (1 - weight))
 
 
 def lerp_into(out, x, end, weight) -> None:
@@ -80,7 +89,7 @@ def lerp_samples(rng):
 
 
 lerp = pointwise("lerp", lerp_ref, names=("x", "end", "weight"), into=lerp_into,
-                 samples=lerp_samples, vjp=dict(
+                 samples=lerp_samples, scalar=lerp_form, vjp=dict(
                      x=lambda ct, weight: ct * conj(1 - weight),
                      end=lambda ct, weight: ct * conj(weight),
                      weight=lambda ct, x, end: ct * conj(end - x)))

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from flambeau.core.dtype import BOOL, COMPLEX, INTEGER
+from flambeau.loops.api import equal, maximum, unary
+from flambeau.loops.api import where as select
 from flambeau.ops.elementwise import pointwise
 from flambeau.ops.pointwise import conj, log_of_number
 
@@ -28,7 +30,14 @@ def share(ct, x, out, exp):
     return ct * conj(exp(x - out).masked_fill(nothing, 0))
 
 
-logaddexp = pointwise("logaddexp", logaddexp_ref, refuses=(BOOL, INTEGER), vjp=dict(
+def logaddexp_form(x, y):
+    """The larger plus log(1 + e^-difference); equal operands may be infinite."""
+    apart = unary("log1p", unary("exp", -unary("abs", x - y)))
+    return select(equal(x, y), x + math.log(2), maximum(x, y) + apart)
+
+
+logaddexp = pointwise("logaddexp", logaddexp_ref, scalar=logaddexp_form, refuses=(BOOL, INTEGER),
+                      vjp=dict(
     x=lambda ct, x, out: share(ct, x, out, lambda d: d.exp()),
     y=lambda ct, y, out: share(ct, y, out, lambda d: d.exp())))
 
@@ -63,7 +72,12 @@ def log_at(ct, x, y):
     return ct * log.masked_fill((log == log) & (x == 0), 0)
 
 
-xlogy = pointwise("xlogy", xlogy_ref, rule="float", refuses=(COMPLEX,), low=0.2, vjp=dict(
+def xlogy_form(x, y):
+    return select(equal(x, 0) & equal(y, y), 0, x * unary("log", y))
+
+
+xlogy = pointwise("xlogy", xlogy_ref, scalar=xlogy_form, rule="float", refuses=(COMPLEX,),
+                  low=0.2, vjp=dict(
     x=lambda ct, x, y: log_at(ct, x, y),
     y=lambda ct, x, y: ct * x / y))
 xlog1py = pointwise("xlog1py", xlog1py_ref, rule="float", refuses=(COMPLEX,), low=0.2, vjp=dict(
@@ -125,4 +139,9 @@ def sinc_vjp(ct, x):
     return ct * conj(slope.masked_fill(x == 0, 0))
 
 
-sinc = pointwise("sinc", sinc_ref, rule="float", low=0.1, vjp=dict(x=sinc_vjp))
+def sinc_form(x):
+    scaled = x * math.pi
+    return select(equal(x, 0), 1, unary("sin", scaled) / scaled)
+
+
+sinc = pointwise("sinc", sinc_ref, scalar=sinc_form, rule="float", low=0.1, vjp=dict(x=sinc_vjp))

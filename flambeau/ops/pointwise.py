@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from flambeau.core.dtype import BOOL, COMPLEX
+from flambeau.core.dtype import BOOL, COMPLEX, FLOAT
 from flambeau.core.errors import OpError, complaint
 from flambeau.ops.elementwise import pointwise
 
@@ -33,9 +33,10 @@ div = pointwise("div", np.true_divide, rule="float", low=0.5,
                 vjp=dict(x=lambda ct, y: ct / conj(y),
                          y=lambda ct, x, y: -ct * conj(x / (y * y))))
 neg = pointwise("neg", np.negative, refuses=(BOOL,), vjp=dict(x=lambda ct: -ct))
-reciprocal = pointwise("reciprocal", np.reciprocal, rule="float", low=0.5,
+reciprocal = pointwise("reciprocal", np.reciprocal, scalar=lambda x: 1 / x, rule="float", low=0.5,
                        vjp=dict(x=lambda ct, out: -ct * conj(out * out)))
-square = pointwise("square", np.square, vjp=dict(x=lambda ct, x: ct * conj(2 * x)))
+square = pointwise("square", np.square, scalar=lambda x: x * x,
+                   vjp=dict(x=lambda ct, x: ct * conj(2 * x)))
 
 # Exponentials and logarithms -----------------------------------------------------------------
 
@@ -116,7 +117,8 @@ def sgn_ref(x):
 
 
 abs = pointwise("abs", abs_ref, rule="real", low=0.1, vjp=dict(x=lambda ct, x: ct * x.sgn()))
-sgn = pointwise("sgn", sgn_ref, low=0.1, vjp=dict(x=lambda ct, x, out: sgn_vjp(ct, x, out)))
+sgn = pointwise("sgn", sgn_ref, scalar="sign", low=0.1,
+                vjp=dict(x=lambda ct, x, out: sgn_vjp(ct, x, out)))
 
 
 def sgn_vjp(ct, x, out):
@@ -140,7 +142,8 @@ def _step(name: str, ufunc):
     def ref(x):
         return ufunc(x) if x.dtype.kind in "fc" else x.copy()
 
-    return pointwise(name, ref, low=0.1, high=0.4, refuses=(BOOL, COMPLEX), vjp=dict(x=lambda ct: ct * 0))
+    return pointwise(name, ref, low=0.1, high=0.4, refuses=(BOOL, COMPLEX), lowers=(FLOAT,),
+                     vjp=dict(x=lambda ct: ct * 0))
 
 
 floor, ceil = _step("floor", np.floor), _step("ceil", np.ceil)
@@ -202,7 +205,7 @@ def pow_samples(rng):
     yield (rng.normal(size=3), 3), {}
 
 
-pow = pointwise("pow", pow_ref, refuses=(BOOL,), samples=pow_samples,
+pow = pointwise("pow", pow_ref, refuses=(BOOL,), lowers=(FLOAT,), samples=pow_samples,
                 vjp=dict(x=pow_base_vjp, y=pow_exponent_vjp))
 
 
@@ -237,13 +240,15 @@ def fmod_ref(x, y):
     return np.fmod(x, y)
 
 
-floor_divide = pointwise("floor_divide", floor_divide_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9,
+# Only floats have a loop form: integers must raise at a zero divisor.
+DIVISION = dict(refuses=(BOOL, COMPLEX), lowers=(FLOAT,), low=0.3, high=2.9)
+floor_divide = pointwise("floor_divide", floor_divide_ref, scalar="floordiv", **DIVISION,
                          vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
-trunc_divide = pointwise("trunc_divide", trunc_divide_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9,
+trunc_divide = pointwise("trunc_divide", trunc_divide_ref, scalar="truncdiv", **DIVISION,
                          vjp=dict(x=lambda ct: ct * 0, y=lambda ct: ct * 0))
-remainder = pointwise("remainder", remainder_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9, vjp=dict(
+remainder = pointwise("remainder", remainder_ref, scalar="mod", **DIVISION, vjp=dict(
     x=lambda ct: ct, y=lambda ct, x, y: -ct * floor_divide(x, y)))
-fmod = pointwise("fmod", fmod_ref, refuses=(BOOL, COMPLEX), low=0.3, high=2.9, vjp=dict(
+fmod = pointwise("fmod", fmod_ref, scalar="rem", **DIVISION, vjp=dict(
     x=lambda ct: ct, y=lambda ct, x, y: -ct * trunc_divide(x, y)))
 
 # Extrema -------------------------------------------------------------------------------------
@@ -254,9 +259,9 @@ def _share(ct, winner, tie):
     return (ct / 2).masked_fill(~tie, 0.0) + ct.masked_fill(~winner, 0.0)
 
 
-maximum = pointwise("maximum", np.maximum, refuses=(COMPLEX,), vjp=dict(
+maximum = pointwise("maximum", np.maximum, scalar="max", refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: _share(ct, x > y, x == y), y=lambda ct, x, y: _share(ct, y > x, x == y)))
-minimum = pointwise("minimum", np.minimum, refuses=(COMPLEX,), vjp=dict(
+minimum = pointwise("minimum", np.minimum, scalar="min", refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: _share(ct, x < y, x == y), y=lambda ct, x, y: _share(ct, y < x, x == y)))
 fmax = pointwise("fmax", np.fmax, refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: ct.masked_fill(~((x >= y) | y.isnan()), 0),

@@ -7,7 +7,8 @@ A lower tier takes part only if its category (bool < integer < float < complex) 
 from __future__ import annotations
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype as DType, promote_types
+from flambeau.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, promote_types
+from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import ShapeError, complaint
 from flambeau.core.spec import Spec
 

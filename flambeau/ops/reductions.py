@@ -11,9 +11,18 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DimError, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.ops.along import place
+from flambeau.ops.folding import (
+    folding,
+    line_extremum_lower,
+    logical_lower,
+    logsumexp_lower,
+    norm_lower,
+    position_lower,
+    var_lower,
+)
 from flambeau.ops.registry import primitive
 from flambeau.ops.scans import cumprod, shifted
-from flambeau.ops.along import place
 
 
 def reduced_shape(shape: tuple, dim: tuple[int, ...], keepdim: bool) -> list[int]:
@@ -58,7 +67,8 @@ def sum_samples(rng):
         yield operands, dict(params, dtype=dtypes.float64)
 
 
-sum = primitive("sum", meta=sum_meta, ref=sum_ref, vjp=dict(x=sum_vjp), samples=sum_samples)
+sum = primitive("sum", meta=sum_meta, ref=sum_ref, vjp=dict(x=sum_vjp), samples=sum_samples,
+                lower=folding("add"))
 
 
 # mean ----------------------------------------------------------------------------------------
@@ -85,7 +95,8 @@ def mean_samples(rng):
             yield (x,), params
 
 
-mean = primitive("mean", meta=sum_meta, ref=mean_ref, vjp=dict(x=mean_vjp), samples=mean_samples)
+mean = primitive("mean", meta=sum_meta, ref=mean_ref, vjp=dict(x=mean_vjp), samples=mean_samples,
+                 lower=folding("add", finish=lambda value, n: value / float(n)))
 
 # prod ----------------------------------------------------------------------------------------
 
@@ -111,7 +122,8 @@ def prod_vjp(ct, x, dim, keepdim):
     return spread(ct, x.shape, dim, keepdim) * others
 
 
-prod = primitive("prod", meta=sum_meta, ref=prod_ref, vjp=dict(x=prod_vjp), samples=sum_samples)
+prod = primitive("prod", meta=sum_meta, ref=prod_ref, vjp=dict(x=prod_vjp), samples=sum_samples,
+                 lower=folding("mul"))
 
 # Extrema -------------------------------------------------------------------------------------
 
@@ -134,12 +146,12 @@ def extremum_vjp(ct, x, out, dim, keepdim):
     return spread(ct, x.shape, dim, keepdim) * share / share.sum(dim, True)
 
 
-def extremum(name: str, ufunc: np.ufunc):
+def extremum(name: str, ufunc: np.ufunc, combine: str):
     def ref(x, *, dim, keepdim):
         return ufunc.reduce(x, axis=dim, keepdims=keepdim)
 
     return primitive(name, meta=extremum_meta(name), ref=ref, vjp=dict(x=extremum_vjp),
-                     samples=full_samples)
+                     samples=full_samples, lower=folding(combine))
 
 
 def full_samples(rng):
@@ -148,7 +160,7 @@ def full_samples(rng):
             yield (x,), params
 
 
-amax, amin = extremum("amax", np.maximum), extremum("amin", np.minimum)
+amax, amin = extremum("amax", np.maximum, "max"), extremum("amin", np.minimum, "min")
 
 
 def position_meta(name: str):
@@ -169,7 +181,8 @@ def position(name: str, find):
     def ref(x, *, dim, keepdim):
         return find(x, axis=dim if x.ndim else None, keepdims=keepdim)
 
-    return primitive(name, meta=position_meta(name), ref=ref, samples=position_samples)
+    return primitive(name, meta=position_meta(name), ref=ref, samples=position_samples,
+                     lower=position_lower(name))
 
 
 def position_samples(rng):
@@ -198,7 +211,7 @@ def line_extremum_vjp(ct, out1, _x, dim, keepdim):
     return place(ct, out1, shape=tuple(_x.shape), dim=dim)
 
 
-def line_extremum(name: str, find):
+def line_extremum(name: str, find, combine: str):
     """(values, positions) along one dimension."""
     def ref(x, *, dim, keepdim):
         if not x.ndim:
@@ -208,7 +221,7 @@ def line_extremum(name: str, find):
         return (best, at) if keepdim else (best.squeeze(dim), at.squeeze(dim))
 
     return primitive(name, meta=line_extremum_meta(name), ref=ref, vjp=dict(x=line_extremum_vjp),
-                     samples=line_extremum_samples)
+                     samples=line_extremum_samples, lower=line_extremum_lower(combine))
 
 
 def line_extremum_samples(rng):
@@ -217,8 +230,8 @@ def line_extremum_samples(rng):
             yield operands, params
 
 
-max_along, min_along = (line_extremum("max_along", np.argmax),
-                        line_extremum("min_along", np.argmin))
+max_along = line_extremum("max_along", np.argmax, "argmax")
+min_along = line_extremum("min_along", np.argmin, "argmin")
 
 # Logical -------------------------------------------------------------------------------------
 
@@ -232,7 +245,8 @@ def logical(name: str, fold):
     def ref(x, *, dim, keepdim):
         return fold(x, axis=dim, keepdims=keepdim)
 
-    return primitive(name, meta=logical_meta, ref=ref, samples=reduction_samples)
+    return primitive(name, meta=logical_meta, ref=ref, samples=reduction_samples,
+                     lower=logical_lower(name))
 
 
 any, all = logical("any", np.any), logical("all", np.all)
@@ -282,7 +296,8 @@ def var_samples(rng):
                 yield (x,), dict(params, correction=correction)
 
 
-var = primitive("var", meta=var_meta, ref=var_ref, vjp=dict(x=var_vjp), samples=var_samples)
+var = primitive("var", meta=var_meta, ref=var_ref, vjp=dict(x=var_vjp), samples=var_samples,
+                lower=var_lower)
 
 # Norms ---------------------------------------------------------------------------------------
 
@@ -334,7 +349,7 @@ def norm_samples(rng):
 
 
 vector_norm = primitive("vector_norm", meta=norm_meta, ref=norm_ref, vjp=dict(x=norm_vjp),
-                        samples=norm_samples)
+                        samples=norm_samples, lower=norm_lower)
 
 # logsumexp -----------------------------------------------------------------------------------
 
@@ -366,4 +381,4 @@ def logsumexp_vjp(ct, x, out, dim, keepdim):
 
 
 logsumexp = primitive("logsumexp", meta=logsumexp_meta, ref=logsumexp_ref,
-                      vjp=dict(x=logsumexp_vjp), samples=full_samples)
+                      vjp=dict(x=logsumexp_vjp), samples=full_samples, lower=logsumexp_lower)

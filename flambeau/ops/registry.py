@@ -15,7 +15,8 @@ broadcasting and promotion.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from flambeau.core import context
 

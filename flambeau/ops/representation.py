@@ -6,9 +6,10 @@ import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER
-from flambeau.core.errors import DtypeError, UnsupportedError, complaint
-from flambeau.core.spec import Spec, spec
-from flambeau.ops.elementwise import pointwise, result_spec
+from flambeau.core.errors import UnsupportedError, complaint
+from flambeau.core.spec import Spec
+from flambeau.loops.api import unary
+from flambeau.ops.elementwise import pointwise
 from flambeau.ops.registry import primitive
 
 NOT_FLOAT = (BOOL, INTEGER, COMPLEX)
@@ -69,7 +70,8 @@ def round_samples(rng):
 round_decimals = pointwise("round_decimals", round_decimals_ref, names=("x",),
                            refuses=NOT_FLOAT, samples=round_samples,
                            vjp=dict(x=lambda ct: ct * 0))
-frac = pointwise("frac", lambda x: x - np.trunc(x), refuses=NOT_FLOAT, low=0.1, high=0.9,
+frac = pointwise("frac", lambda x: x - np.trunc(x), scalar=lambda x: x - unary("trunc", x),
+                 refuses=NOT_FLOAT, low=0.1, high=0.9,
                  vjp=dict(x=lambda ct: ct))
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.errors import OpError, complaint
-from flambeau.core.spec import Spec, contiguous_strides, spec
+from flambeau.core.spec import Spec, contiguous_strides, overlaps_itself, spec
 from flambeau.ops.registry import primitive
-from flambeau.core.spec import overlaps_itself
 
 
 def extent(shape: tuple, strides: tuple) -> int:

@@ -93,7 +93,9 @@ def clamp_max(input, max):
     return choice.clamp(tensor_argument("clamp_max", input), *limits("clamp_max", None, max))
 
 
-maximum = binary(pointwise.maximum, numbers=False, doc="The larger; NaN wins.", inplace=False)
-minimum = binary(pointwise.minimum, numbers=False, doc="The smaller; NaN wins.", inplace=False)
-fmax = binary(pointwise.fmax, numbers=False, doc="The larger; NaN loses against numbers.", inplace=False)
-fmin = binary(pointwise.fmin, numbers=False, doc="The smaller; NaN loses against numbers.", inplace=False)
+maximum = binary(pointwise.maximum, "The larger; NaN wins.", numbers=False, inplace=False)
+minimum = binary(pointwise.minimum, "The smaller; NaN wins.", numbers=False, inplace=False)
+fmax = binary(pointwise.fmax, "The larger; NaN loses against numbers.", numbers=False,
+              inplace=False)
+fmin = binary(pointwise.fmin, "The smaller; NaN loses against numbers.", numbers=False,
+              inplace=False)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.device import META, device as Device, of as device_of
+from flambeau.core.device import META
+from flambeau.core.device import device as Device
+from flambeau.core.device import of as device_of
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import ArgumentError, DeviceError, ShapeError, complaint
 from flambeau.core.spec import channels_last_strides, contiguous_strides, spec
@@ -12,8 +14,10 @@ from flambeau.tensor.layout import (
     channels_last,
     channels_last_3d,
     contiguous_format,
-    memory_format as MemoryFormat,
     preserve_format,
+)
+from flambeau.tensor.layout import (
+    memory_format as MemoryFormat,
 )
 from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor, make

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.core.spec import contiguous_strides

@@ -28,7 +28,8 @@ tanh = unary(pointwise.tanh, "Hyperbolic tangent.")
 asinh = unary(pointwise.asinh, "Inverse hyperbolic sine.", aliases=("arcsinh",))
 acosh = unary(pointwise.acosh, "Inverse hyperbolic cosine.", aliases=("arccosh",))
 atanh = unary(pointwise.atanh, "Inverse hyperbolic tangent.", aliases=("arctanh",))
-atan2 = binary(pointwise.atan2, "The angle of the point (other, input).", numbers=False, aliases=("arctan2",))
+atan2 = binary(pointwise.atan2, "The angle of the point (other, input).", numbers=False,
+               aliases=("arctan2",))
 
 abs = unary(pointwise.abs, "Absolute value.", aliases=("absolute",))
 sgn = unary(pointwise.sgn, "input / |input|, and 0 at 0.")

@@ -10,8 +10,8 @@ from flambeau.core.dtype import of_number
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import dense_strides
 from flambeau.ops import creation
-from flambeau.ops.views import as_strided
 from flambeau.ops.dims import normal_shape
+from flambeau.ops.views import as_strided
 from flambeau.tensor.conversion import strides_for
 from flambeau.tensor.layout import contiguous_format, preserve_format
 from flambeau.tensor.public import public

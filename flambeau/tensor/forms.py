@@ -1,8 +1,8 @@
-"""Public functions straight from primitives: function, method, in-place form and aliases at once."""
+"""Public functions straight from primitives: function, method, in-place form and aliases."""
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.core import dtype as dtypes
 from flambeau.core import context
+from flambeau.core import dtype as dtypes
 from flambeau.core.errors import ArgumentError, IndexOutOfRange, ValueRangeError, complaint
 from flambeau.ops import views
 from flambeau.ops.casts import convert, copy

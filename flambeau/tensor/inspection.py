@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.device import CPU, device as Device
+from flambeau.core.device import CPU
+from flambeau.core.device import device as Device
 from flambeau.core.dtype import can_cast as can_cast_types
 from flambeau.ops.promotion import result_dtype
 from flambeau.tensor import layout

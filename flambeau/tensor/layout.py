@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class memory_format:  # noqa: N801  PyTorch's name
+class memory_format:
     """Order of a tensor's elements in memory."""
 
     __slots__ = ("name",)
@@ -18,7 +18,7 @@ class memory_format:  # noqa: N801  PyTorch's name
         return self.name
 
 
-class layout:  # noqa: N801
+class layout:
     """How a tensor keeps its elements; flambeau's are strided."""
 
     __slots__ = ("name",)

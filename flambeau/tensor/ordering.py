@@ -5,9 +5,8 @@ from __future__ import annotations
 from flambeau.core.errors import OpError, complaint
 from flambeau.ops import sorting
 from flambeau.ops.dims import normal_dim
-from flambeau.tensor.public import public
 from flambeau.tensor import return_types
-
+from flambeau.tensor.public import public
 
 
 @public

@@ -7,7 +7,8 @@ look.
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.core.errors import ArgumentError, complaint
 from flambeau.tensor.tensor import Tensor

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
-from flambeau.core.errors import ArgumentError, AutogradError, DtypeError, ShapeError, complaint
 from flambeau.core.context import state
 from flambeau.core.dtype import can_cast
+from flambeau.core.errors import ArgumentError, AutogradError, DtypeError, ShapeError, complaint
 from flambeau.ops.casts import copy
 from flambeau.tensor.overrides import handle, switch
 from flambeau.tensor.tensor import Tensor, adopt
@@ -24,7 +25,8 @@ FUNCTIONS: dict[str, dict[str, Callable]] = {"": {}}  # module -> name -> functi
 
 
 def public(f: Callable | None = None, *, name: str | None = None, module: str = "",
-           function: bool = True, method: bool = True, inplace: bool | Callable = False, out: bool = True,
+           function: bool = True, method: bool = True, inplace: bool | Callable = False,
+           out: bool = True,
            aliases: tuple[str, ...] = (), method_aliases: tuple[str, ...] = (),
            special: tuple[str, ...] = (), exact_out: bool = False,
            inplace_function: bool = False) -> Callable:

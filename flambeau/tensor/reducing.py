@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.dtype import FLOAT, INTEGER, dtype as DType
+from flambeau.core.dtype import FLOAT, INTEGER
+from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.ops import reductions
 from flambeau.ops.dims import normal_dim, normal_dims

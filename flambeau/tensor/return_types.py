@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-max = namedtuple("max", ("values", "indices"))  # noqa: A001  PyTorch's name
-min = namedtuple("min", ("values", "indices"))  # noqa: A001  PyTorch's name
+max = namedtuple("max", ("values", "indices"))
+min = namedtuple("min", ("values", "indices"))
 aminmax = namedtuple("aminmax", ("min", "max"))
 cummax = namedtuple("cummax", ("values", "indices"))
 cummin = namedtuple("cummin", ("values", "indices"))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
-
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import FLOAT, INTEGER
-from flambeau.core.errors import OpError, ValueRangeError, complaint
+from flambeau.core.errors import OpError, complaint
 from flambeau.ops import order
 from flambeau.ops.dims import normal_dim
 from flambeau.ops.reductions import reduced_shape
 from flambeau.tensor import return_types
 from flambeau.tensor.choosing import where
-from flambeau.tensor.extrema import amax, amin, check_not_empty
+from flambeau.tensor.extrema import amax, amin
 from flambeau.tensor.forms import tensor_argument
 from flambeau.tensor.interop import tensor
 from flambeau.tensor.public import public
 from flambeau.tensor.reducing import (
     accumulation_dtype,
     mean_dtype,
-    reduced_dims,
-    sum as total,
     vector_norm,
+)
+from flambeau.tensor.reducing import (
+    sum as total,
 )
 from flambeau.tensor.tensor import Tensor
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.device import CPU
-from flambeau.core.dtype import dtype as DType, from_numpy_dtype
+from flambeau.core.dtype import dtype as DType
+from flambeau.core.dtype import from_numpy_dtype
 from flambeau.core.errors import ValueRangeError, complaint
 from flambeau.core.spec import Size, Spec, spec
 from flambeau.ops.dims import normal_dim

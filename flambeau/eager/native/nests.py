@@ -8,7 +8,7 @@ scalar expressions.
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -47,7 +47,8 @@ def pointwise_nests(primitive, specs: list, result: Spec):
     """One nest over the result's shape, or None where the loop language has no such operation."""
     compute = pointwise_specs(primitive.name, primitive.info["rule"],
                               tuple(s for s in specs if s is not None))[1]
-    if compute.is_complex or result.dtype.is_complex:
+    if compute.is_complex or result.dtype.is_complex or (
+            compute.category not in primitive.info.get("lowers", (0, 1, 2, 3))):
         return None
     wide = dtypes.float32 if compute.is_narrow_float else compute
     form = scalar_form(primitive, wide)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Callable
+from collections.abc import Callable
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec

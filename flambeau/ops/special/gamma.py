@@ -200,7 +200,7 @@ zeta = special("zeta", zeta_values, low=1.5, high=4,
                vjp=dict(y=lambda ct, x, y: ct * -x * zeta(x + 1, y)))
 lgamma = special("lgamma", lgamma_values, low=0.2, high=4,
                  vjp=dict(x=lambda ct, x: ct * x.digamma()))
-digamma = special("digamma", digamma_values, low=0.2, high=4,
+digamma = special("digamma", digamma_values, low=0.2, high=4, lowers=(),
                   vjp=dict(x=lambda ct, x: ct * x.polygamma(1)))
 igamma = special("igamma", _igamma, low=0.3, high=3, vjp=dict(y=igamma_slope))
 igammac = special("igammac", _igammac, low=0.3, high=3,

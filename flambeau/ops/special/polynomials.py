@@ -5,7 +5,7 @@ The degree `n` is an operand: it may differ from element to element, and fractio
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 import numpy as np
 
