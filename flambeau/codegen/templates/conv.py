@@ -16,7 +16,6 @@ from flambeau.codegen.templates.gemm_plan import ELEMENTS, GemmSpec
 from flambeau.codegen.templates.winograd_weight import WinogradWeight
 from flambeau.codegen.text import Module, size_of
 
-
 FEW_CHANNELS = 16  # below, transforming tiles costs more than it saves
 
 

@@ -9,10 +9,12 @@ stay loops: unrolled, LLVM merges their loads and spills.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
+from flambeau.codegen.templates.conv_filters import Filters, each_block, each_size
 from flambeau.codegen.templates.conv_spec import ConvSpec, picture_strides
 from flambeau.codegen.templates.conv_stage import Stage
 from flambeau.codegen.templates.conv_walk import Phase, Walk, forward_walk, gradient_walk
@@ -24,6 +26,7 @@ from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vec
 from flambeau.runtime import pool
 
 SOURCE, WEIGHT, TARGET = range(3)  # slots; then the epilogue's pointers and the memory
+MANY_TAPS = 121  # a block of so large a window would not fit on the stack
 CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
 
 
@@ -39,6 +42,7 @@ class Problem:
     columns: Walk
     source_layout: str
     target_layout: str
+    window: tuple[int, int]
     weight_strides: tuple[int, int, int, int]  # target channel, source channel, r, s
     weight_group: int  # elements between the weights of groups
     dtype: str
@@ -62,7 +66,7 @@ def forward_problem(spec: ConvSpec, epilogue: Epilogue | None = None) -> Problem
     ]
     return Problem(
         spec.n, spec.groups, spec.group_c, spec.group_k, *walks, spec.x_layout, spec.y_layout,
-        (k, c, r, s), spec.group_k * k, spec.dtype, epilogue,
+        (spec.r, spec.s), (k, c, r, s), spec.group_k * k, spec.dtype, epilogue,
     )  # fmt: skip
 
 
@@ -83,7 +87,7 @@ def gradient_problem(spec: ConvSpec) -> Problem:
     ]
     return Problem(
         spec.n, spec.groups, spec.group_k, spec.group_c, *walks, spec.y_layout, spec.x_layout,
-        (c, k, r, s), spec.group_k * k, spec.dtype,
+        (spec.r, spec.s), (c, k, r, s), spec.group_k * k, spec.dtype,
     )  # fmt: skip
 
 
@@ -195,46 +199,71 @@ class DirectConv:
         name = f"{self.name}_weights"
         f = self.module.function(name, CHUNK)
         slots, i, _ = f.arguments
+        problem = self.problem
         group, block = f.udiv(i, self.blocks), f.urem(i, self.blocks)
-        _, _, r, s = strides = self.problem.weight_strides
-        offsets = [a * r + b * s for rows, cols in self.taps for a in rows.taps for b in cols.taps]
-        table = self.module.table(f"{self.name}_taps", "i64", offsets or [0])
         start = f.add(
-            f.mul(group, self.problem.weight_group), f.mul(f.mul(block, self.block), strides[0])
+            f.mul(group, problem.weight_group),
+            f.mul(f.mul(block, self.block), problem.weight_strides[0]),
         )
         source = f.gep(slot(f, slots, WEIGHT), start, self.element)
         panel = f.gep(slot(f, slots, self.pointers), f.mul(i, self.panel), self.element)
         for columns in self._each_block_width(f, block):
-            inner = f.loop(0, len(offsets))
-            with f.loop(0, self.problem.source_channels) as channel, inner as tap:
-                at = f.load("i64", f.gep(table, tap.index, "i64"), 8)
-                index = f.add(at, f.mul(channel.index, strides[1]))
-                row = f.add(f.mul(tap.index, self.problem.source_channels), channel.index)
-                self._pack_row(
-                    f,
-                    f.gep(source, index, self.element),
-                    f.gep(panel, f.mul(row, self.block), self.element),
-                    columns,
-                )
+            if problem.weight_strides[0] == 1 or self.filters.taps > MANY_TAPS:
+                self._pack_rows(f, source, panel, problem.weight_strides, columns)
+            else:
+                self._pack_blocks(f, source, panel, columns)
         f.ret()
         return name
 
-    def _pack_row(self, f: Function, source: Value, target: Value, columns: int) -> None:
-        stride = self.problem.weight_strides[0]
+    @property
+    def filters(self) -> Filters:
+        problem = self.problem
+        return Filters(
+            self.module, f"{self.name}_filters", self.type, problem.weight_strides,
+            problem.window[0], problem.window[1], self.block,
+        )  # fmt: skip
+
+    def _pack_blocks(self, f: Function, source: Value, panel: Value, columns: int) -> None:
+        """Pack by way of blocks with the target channels innermost."""
+        filters, width = self.filters, self.block
+        strides = (1, filters.taps * width, filters.s * width, width)
+        block = f.alloca(self.element, filters.elements)
+        if columns < width:
+            f.clear(block, filters.elements * self.size)
+        for channel, count in each_block(f, self.problem.source_channels, filters.depth):
+            at = f.gep(source, f.mul(channel, self.problem.weight_strides[1]), self.element)
+            filters.load(f, at, block, count, columns)
+            target = f.gep(panel, f.mul(channel, width), self.element)
+            self._pack_rows(f, block, target, strides, width, count)
+
+    def _pack_rows(
+        self, f: Function, source: Value, panel: Value, strides: tuple[int, int, int, int],
+        columns: int, channels: int = 0,
+    ) -> None:  # fmt: skip
+        """Copy the vectors of target channels, in the order of the taps."""
+        _, _, r, s = strides
+        offsets = [a * r + b * s for rows, cols in self.taps for a in rows.taps for b in cols.taps]
+        name = f"{self.name}_taps" + ("_block" if channels else "")
+        table = self.module.table(name, "i64", offsets or [0])
+        inner = f.loop(0, len(offsets))
+        with f.loop(0, channels or self.problem.source_channels) as channel, inner as tap:
+            at = f.load("i64", f.gep(table, tap.index, "i64"), 8)
+            index = f.add(at, f.mul(channel.index, strides[1]))
+            row = f.add(f.mul(tap.index, self.problem.source_channels), channel.index)
+            to = f.gep(panel, f.mul(row, self.block), self.element)
+            self._pack_row(f, f.gep(source, index, self.element), to, columns, strides[0])
+
+    def _pack_row(
+        self, f: Function, source: Value, target: Value, columns: int, stride: int
+    ) -> None:
         for j in range(0, self.block, self.lanes):
             count = max(0, min(self.lanes, columns - j))
             at = f.gep(source, j * stride, self.element)
             x = load_strided(f, self.type, at, stride, count) if count else zero(self.type)
             f.store(x, f.gep(target, j, self.element))
 
-    def _each_block_width(self, f: Function, block: Operand):
-        if self.blocks == 1 or self.last_block == self.block:
-            yield self.last_block
-            return
-        with f.either(f.compare("ne", block, self.blocks - 1)) as branch:
-            yield self.block
-            branch.otherwise()
-            yield self.last_block
+    def _each_block_width(self, f: Function, block: Operand) -> Iterator[int]:
+        return each_size(f, block, self.blocks, self.block, self.last_block)
 
     def stage(self) -> Stage:
         """How the source rows of a band are staged."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates.conv_direct import CHUNK
+from flambeau.codegen.templates.conv_filters import each_size
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.conv_stage import Stage
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
@@ -265,7 +266,7 @@ class WeightGradient:
             image, band = f.udiv(unit.index, self.bands), f.urem(unit.index, self.bands)
             first = f.mul(band, self.band)
             rows = f.minimum(f.sub(spec.out_h, first), self.band)
-            for channels in self._each(
+            for channels in each_size(
                 f, block, self.channel_blocks, self.channels, self.last_channels
             ):
                 self._stage_x(f, slots, own, (image, group, block), first, rows, channels)
@@ -276,16 +277,6 @@ class WeightGradient:
     @property
     def sums_bytes(self) -> int:
         return -(-self.chunks * self.sums * self.size // 64) * 64
-
-    def _each(self, f: Function, index: Operand, count: int, usual: int, last: int):
-        """Branch on whether this is the last, smaller block."""
-        if count == 1 or usual == last:
-            yield last
-            return
-        with f.either(f.compare("ne", index, count - 1)) as branch:
-            yield usual
-            branch.otherwise()
-            yield last
 
     def _stage_x(
         self,
@@ -333,12 +324,12 @@ class WeightGradient:
         pixel = f.mul(f.add(f.mul(image, spec.out_h), first), spec.out_w)
         if self.stages_dy:
             staged = f.gep(own, self.stage_bytes, "i8")
-            for wide in self._each(f, span, self.spans, self.span, self._last_span):
+            for wide in each_size(f, span, self.spans, self.span, self._last_span):
                 self._stage_dy(f, dy, staged, image, channel, first, rows, wide)
             dy = staged
         else:
             dy = f.gep(dy, f.add(f.mul(pixel, spec.k), channel), self.element)
-        for wide in self._each(f, span, self.spans, self.span, self._last_span):
+        for wide in each_size(f, span, self.spans, self.span, self._last_span):
             for column in range(0, wide, block):
                 columns = min(block, wide - column)
                 at = f.gep(sums, column, self.element)
@@ -405,10 +396,8 @@ class WeightGradient:
         k = f.add(f.mul(group, spec.group_k), f.mul(span, self.span))
         start = f.add(start, f.mul(k, k_stride))
         target = f.gep(slot(f, slots, DW), start, self.element)
-        for channels in self._each(
-            f, block, self.channel_blocks, self.channels, self.last_channels
-        ):
-            for wide in self._each(f, span, self.spans, self.span, self._last_span):
+        for channels in each_size(f, block, self.channel_blocks, self.channels, self.last_channels):
+            for wide in each_size(f, span, self.spans, self.span, self._last_span):
                 with f.loop(0, channels) as c:
                     row = f.gep(sums, f.mul(c.index, self.span), self.element)
                     at = f.gep(target, f.mul(c.index, c_stride), self.element)

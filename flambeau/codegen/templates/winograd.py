@@ -15,17 +15,19 @@ pictures, where U is larger than V.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates import winograd_transform as transform
+from flambeau.codegen.templates.conv_filters import Filters, each_block, each_size
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.epilogue import Epilogue, Place
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
-from flambeau.codegen.templates.strided import emit_transpose, load_strided
+from flambeau.codegen.templates.strided import emit_transpose
 from flambeau.codegen.templates.winograd_tiles import Tiles
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector, zero
 from flambeau.runtime import pool
@@ -169,45 +171,61 @@ class Winograd:
 
     # transforms
 
-    def weight_kernel(self, columns: int, distance: int) -> str:
-        """``weight(w, u, channels)``: U[p][channel][target channel] from the weights of a block.
+    @property
+    def filters(self) -> Filters:
+        return Filters(
+            self.module, f"{self.name}_filters", self.type, self.problem.weight_strides,
+            transform.WINDOW, transform.WINDOW, self.block,
+        )  # fmt: skip
+
+    def weight_kernel(self, channels: int, columns: int, distance: int) -> str:
+        """``weight(w, u)``: U[p][channel][target channel] from the weights of a block.
 
         Positions of U are `distance` elements apart.
         """
-        name = f"{self.name}_weight{columns}"
+        name = f"{self.name}_weight_{channels}x{columns}"
         if name in self.module:
             return name
-        parameters = [("ptr noalias readonly", "w"), ("ptr noalias", "u"), ("i64", "channels")]
+        parameters = [("ptr noalias readonly", "w"), ("ptr noalias", "u")]
         f = self.module.function(name, parameters)
-        w, u, channels = f.arguments
+        w, u = f.arguments
+        filters, strides, given = self.filters, self.problem.weight_strides, columns
+        if strides[0] != 1:
+            block = f.alloca(self.element, filters.elements)
+            if columns < self.block:
+                f.clear(block, filters.elements * self.size)
+            filters.load(f, w, block, channels, columns)
+            width = self.block
+            w, strides, given = block, (1, filters.taps * width, filters.s * width, width), width
         with f.loop(0, channels) as channel:
+            start = f.gep(w, f.mul(channel.index, strides[1]), self.element)
             for j in range(0, self.block, self.lanes):
-                count = max(0, min(self.lanes, columns - j))
+                count = max(0, min(self.lanes, given - j))
                 at = f.gep(u, f.add(f.mul(channel.index, self.block), j), self.element)
-                self._weight_group(f, w, channel.index, j, count, at, distance)
+                x = f.gep(start, j, self.element)
+                self._weight_group(f, x, strides, count, at, distance)
         f.ret()
         return name
 
     def _weight_group(
-        self, f: Function, w: Value, channel: Value, j: int, count: int, u: Value, distance: int
-    ) -> None:
+        self, f: Function, w: Value, strides: tuple[int, int, int, int], count: int, u: Value,
+        distance: int,
+    ) -> None:  # fmt: skip
         """One channel and one vector of target channels; lanes past `count` are zero."""
-        k, c, r, s = self.problem.weight_strides
+        _, _, r, s = strides
         _, matrix, _ = transform.matrices(self.problem.m)
-        start = f.gep(w, f.add(f.mul(channel, c), j * k), self.element)
         side = range(transform.WINDOW)
         order = side[::-1] if self.problem.flip else side
+        y = [[zero(self.type)] * self.tiles.side] * self.tiles.side
         if count:
             x = [
                 [
-                    load_strided(f, self.type, f.gep(start, a * r + b * s, self.element), k, count)
+                    f.load_lanes(self.type, f.gep(w, a * r + b * s, self.element), count)
                     for b in order
                 ]
                 for a in order
             ]
             y = transform.apply_both(f, matrix, matrix, x)
-        else:
-            y = [[zero(self.type)] * self.tiles.side] * self.tiles.side
         for p, value in enumerate(v for row in y for v in row):
             f.store(value, f.gep(u, p * distance, self.element))
 
@@ -291,14 +309,8 @@ class Winograd:
                     )
                 done += parts.count(rows) * rows
 
-    def _each_block_width(self, f: Function, block: Operand):
-        if self.blocks == 1 or self.last_block == self.block:
-            yield self.last_block
-            return
-        with f.either(f.compare("ne", block, self.blocks - 1)) as branch:
-            yield self.block
-            branch.otherwise()
-            yield self.last_block
+    def _each_block_width(self, f: Function, block: Operand) -> Iterator[int]:
+        return each_size(f, block, self.blocks, self.block, self.last_block)
 
     def emit_output(
         self, f: Function, slots: Value, m: Value, unit: Operand, block: Operand, distance: int,
@@ -315,19 +327,10 @@ class Winograd:
             out = f.gep(slot(f, slots, TARGET), start, self.element)
         last_row = problem.out_h - (tiles.high - 1) * problem.m
         for channels in self._each_block_width(f, block):
-            for rows in self._each_height(f, row, last_row):
+            for rows in each_size(f, row, tiles.high, problem.m, last_row):
                 self._output_row(f, slots, m, out, pixel, channel, rows, channels, distance)
                 if problem.target_layout == "NCHW":
                     self._transpose_out(f, slots, out, image, row, channel, rows, channels)
-
-    def _each_height(self, f: Function, row: Operand, last: int):
-        if last == self.problem.m or self.tiles.high == 1:
-            yield last
-            return
-        with f.either(f.compare("ne", row, self.tiles.high - 1)) as branch:
-            yield self.problem.m
-            branch.otherwise()
-            yield last
 
     def _output_row(
         self, f: Function, slots: Value, m: Value, out: Value, pixel: Operand, channel: Operand,
@@ -404,7 +407,7 @@ class Winograd:
     @property
     def weight_parts(self) -> int:
         """Chunks into which the source channels of a block's weights are cut."""
-        return min(self.problem.source_channels, max(1, 4 // self.blocks))
+        return math.ceil(self.problem.source_channels / self.filters.depth)
 
     @property
     def _work(self) -> int:
@@ -414,22 +417,23 @@ class Winograd:
         return int(flops / GFLOPS_GUESS)
 
     def _emit_weight_chunk(self) -> str:
-        """A chunk makes U of part of one block."""
+        """A chunk makes U of some source channels of one block."""
         name = f"{self.name}_weights"
         f = self.module.function(name, CHUNK)
         slots, i, _ = f.arguments
         block, part = f.udiv(i, self.weight_parts), f.urem(i, self.weight_parts)
-        channels = self.problem.source_channels
-        low = f.udiv(f.mul(part, channels), self.weight_parts)
-        high = f.udiv(f.mul(f.add(part, 1), channels), self.weight_parts)
+        channels, depth = self.problem.source_channels, self.filters.depth
+        low = f.mul(part, depth)
         k, c, _, _ = self.problem.weight_strides
         start = f.add(f.mul(f.mul(block, self.block), k), f.mul(low, c))
         w = f.gep(slot(f, slots, WEIGHT), start, self.element)
         at = f.add(f.mul(block, self.u_block), f.mul(low, self.block))
         u = f.gep(slot(f, slots, self.pointers), at, self.element)
+        last = channels - (self.weight_parts - 1) * depth
         for columns in self._each_block_width(f, block):
-            kernel = self.weight_kernel(columns, channels * self.block)
-            f.call(kernel, "void", w, u, f.sub(high, low))
+            for count in each_size(f, part, self.weight_parts, depth, last):
+                kernel = self.weight_kernel(count, columns, channels * self.block)
+                f.call(kernel, "void", w, u)
         f.ret()
         return name
 
@@ -541,7 +545,10 @@ class Winograd:
         w = f.gep(slot(f, slots, WEIGHT), start, self.element)
         u_distance = self.depth * self.block
         for columns in self._each_block_width(f, block):
-            f.call(self.weight_kernel(columns, u_distance), "void", w, u, depth)
+            for first, count in each_block(f, depth, self.filters.depth):
+                kernel = self.weight_kernel(count, columns, u_distance)
+                w_at = f.gep(w, f.mul(first, c), self.element)
+                f.call(kernel, "void", w_at, f.gep(u, f.mul(first, self.block), self.element))
         distances = (self.all_tiles * self.tiles.row, u_distance, self.all_tiles * self.block)
         v = f.gep(v, channel, self.element)
         self.emit_products(f, v, u, m, self.all_tiles, depth, again, distances)

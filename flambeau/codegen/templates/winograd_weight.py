@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates import winograd_transform as transform
+from flambeau.codegen.templates.conv_filters import Filters, each_size
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
-from flambeau.codegen.templates.strided import store_strided
 from flambeau.codegen.templates.winograd_tiles import Tiles
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector
 from flambeau.runtime import pool
@@ -194,16 +194,6 @@ class WinogradWeight:
 
     # phases
 
-    def _each(self, f: Function, index: Operand, count: int, usual: int, last: int):
-        """Branch on whether this is the last, smaller block."""
-        if count == 1 or usual == last:
-            yield last
-            return
-        with f.either(f.compare("ne", index, count - 1)) as branch:
-            yield usual
-            branch.otherwise()
-            yield last
-
     def _emit_chunk(self) -> str:
         name = f"{self.name}_chunk"
         f = self.module.function(name, CHUNK)
@@ -248,43 +238,71 @@ class WinogradWeight:
             )  # fmt: skip
         step = plane if layout == "NCHW" else 1
         source = f.gep(slot(f, slots, which), f.mul(block, usual * step), self.element)
-        for channels in self._each(f, block, count, usual, last):
+        for channels in each_size(f, block, count, usual, last):
             tiles.emit_stage(f, source, unit, staged, channels, total)
         at = f.gep(v, f.mul(place, tiles.wide * tiles.row), self.element)
         tiles.emit_transform(f, staged, at, self.group_tiles * tiles.row)
 
+    @property
+    def filters(self) -> Filters:
+        return Filters(
+            self.module, f"{self.name}_filters", self.type, self.spec.w_strides,
+            transform.WINDOW, transform.WINDOW, self.shape.columns,
+        )  # fmt: skip
+
+    @property
+    def store_parts(self) -> int:
+        """Chunks of source channels of the last phase, for each block."""
+        return math.ceil(self.channels / self.filters.depth)
+
     def _emit_store(self) -> str:
-        """The last phase; a chunk finishes one block of source and target channels."""
+        """The last phase; a chunk finishes some source channels of one block."""
         name = f"{self.name}_store"
         f = self.module.function(name, CHUNK)
         slots, i, _ = f.arguments
         part, i = f.urem(i, self.store_parts), f.udiv(i, self.store_parts)
         block, span = f.udiv(i, self.spans), f.urem(i, self.spans)
         k, c, _, _ = self.spec.w_strides
-        sums = f.gep(slot(f, slots, MEMORY), f.mul(i, self.sums), self.element)
-        start = f.add(f.mul(block, self.channels * c), f.mul(span, self.span * k))
+        low = f.mul(part, self.filters.depth)
+        at = f.add(f.mul(i, self.sums), f.mul(low, self.span))
+        sums = f.gep(slot(f, slots, MEMORY), at, self.element)
+        start = f.mul(f.add(f.mul(block, self.channels), low), c)
+        start = f.add(start, f.mul(span, self.span * k))
         target = f.gep(slot(f, slots, DW), start, self.element)
         blocks = (block, self.channel_blocks, self.channels, self.last_channels)
-        for channels in self._each(f, *blocks):
-            low = f.udiv(f.mul(part, channels), self.store_parts)
-            high = f.udiv(f.mul(f.add(part, 1), channels), self.store_parts)
-            for wide in self._each(f, span, self.spans, self.span, self.last_span):
-                with f.loop(low, high) as loop:
-                    at = f.gep(sums, f.mul(loop.index, self.span), self.element)
-                    to = f.gep(target, f.mul(loop.index, c), self.element)
-                    for j in range(0, wide, self.lanes):
-                        count = min(self.lanes, wide - j)
-                        self._finish(f, f.gep(at, j, self.element), to, j, count)
+        for channels in each_size(f, *blocks):
+            count = f.minimum(f.sub(channels, low), self.filters.depth)
+            for wide in each_size(f, span, self.spans, self.span, self.last_span):
+                self._store_block(f, sums, target, count, wide)
         f.ret()
         return name
 
-    @property
-    def store_parts(self) -> int:
-        return min(self.last_channels, 4)
+    def _store_block(
+        self, f: Function, sums: Value, target: Value, count: Operand, wide: int
+    ) -> None:
+        """Up to `depth` source channels of a block; `count` may be 0 or less."""
+        filters, width = self.filters, self.shape.columns
+        block = f.alloca(self.element, filters.elements)
+        for j in range(0, wide, width):
+            columns = min(width, wide - j)
+            with f.loop(0, count) as loop:
+                at = f.gep(sums, f.add(f.mul(loop.index, self.span), j), self.element)
+                to = f.gep(block, f.mul(loop.index, filters.taps * width), self.element)
+                for lane in range(0, columns, self.lanes):
+                    self._finish(f, f.gep(at, lane, self.element), f.gep(to, lane, self.element))
+            to = f.gep(target, j * self.spec.w_strides[0], self.element)
+            for channels in self._counts():
+                with f.when(f.compare("eq", count, channels)):
+                    filters.store(f, block, to, channels, columns)
 
-    def _finish(self, f: Function, sums: Value, target: Value, j: int, count: int) -> None:
+    def _counts(self) -> list[int]:
+        """Source channels that a chunk of the last phase may have."""
+        depth = self.filters.depth
+        rests = {n % depth or depth for n in (self.channels, self.last_channels)}
+        return sorted({min(depth, self.channels), *rests})
+
+    def _finish(self, f: Function, sums: Value, target: Value) -> None:
         """One source channel, one vector of target channels: add shares and transform back."""
-        k, _, r, s = self.spec.w_strides
         _, matrix, _ = transform.matrices(self.spec.winograd)
         side, distance = self.x_tiles.side, self.channels * self.span
         x = []
@@ -299,10 +317,9 @@ class WinogradWeight:
                 row.append(total)
             x.append(row)
         back = transform.transpose(matrix)
-        for p, values in enumerate(transform.apply_both(f, back, back, x)):
-            for q, value in enumerate(values):
-                at = f.gep(target, p * r + q * s + j * k, self.element)
-                store_strided(f, value, at, k, count)
+        result = transform.apply_both(f, back, back, x)
+        for tap, value in enumerate(v for row in result for v in row):
+            f.store(value, f.gep(target, tap * self.shape.columns, self.element))
 
     def emit(self) -> Kernel:
         """Add the kernel; its pointers: x, dy, dw."""

@@ -1,0 +1,129 @@
+"""Blocks of a weight, turned so that target channels are innermost, and back.
+
+A block holds ``block[(c * R * S + r * S + s) * width + k]`` for some source channels c and `width`
+target channels k. Weights are read and written in runs that are contiguous in memory, by
+transposing: elements of one target channel are far apart, often a power of two, and a gather along
+them would use only a few sets of the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flambeau.codegen.templates.strided import emit_transpose
+from flambeau.codegen.text import Function, Module, Operand, Value, element_of, size_of
+
+BLOCK_BYTES = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """A weight whose elements are `strides` apart along target channel, source channel, r and s."""
+
+    module: Module
+    name: str
+    type: str
+    strides: tuple[int, int, int, int]
+    r: int
+    s: int
+    width: int
+
+    @property
+    def element(self) -> str:
+        return element_of(self.type)
+
+    @property
+    def taps(self) -> int:
+        return self.r * self.s
+
+    @property
+    def depth(self) -> int:
+        """Source channels of a block."""
+        return max(1, min(16, BLOCK_BYTES // (self.taps * self.width * size_of(self.element))))
+
+    @property
+    def elements(self) -> int:
+        return self.depth * self.taps * self.width
+
+    def load(self, f: Function, weight: Value, block: Value, channels: int, columns: int) -> None:
+        """Fill a block from the weight's element of its first channels."""
+        self._runs(f, weight, block, channels, columns, False)
+
+    def store(self, f: Function, block: Value, weight: Value, channels: int, columns: int) -> None:
+        """Write `columns` target channels of a block to the weight."""
+        self._runs(f, weight, block, channels, columns, True)
+
+    def _runs(
+        self, f: Function, weight: Value, block: Value, channels: int, columns: int, back: bool
+    ) -> None:
+        _, c, r, s = self.strides
+        if self.strides[0] == 1:
+            self._copies(f, weight, block, channels, columns, back)
+            return
+        whole = s == 1 and r == self.s
+        if whole and c == self.taps:
+            self._run(f, weight, block, channels * self.taps, 1, columns, back)
+        elif whole:
+            with f.loop(0, channels) as loop:
+                at = f.gep(block, f.mul(loop.index, self.taps * self.width), self.element)
+                start = f.gep(weight, f.mul(loop.index, c), self.element)
+                self._run(f, start, at, self.taps, 1, columns, back)
+        else:
+            with f.loop(0, self.taps) as loop:
+                i, j = f.udiv(loop.index, self.s), f.urem(loop.index, self.s)
+                start = f.gep(weight, f.add(f.mul(i, r), f.mul(j, s)), self.element)
+                at = f.gep(block, f.mul(loop.index, self.width), self.element)
+                self._run(f, start, at, channels, self.taps, columns, back)
+
+    def _copies(
+        self, f: Function, weight: Value, block: Value, channels: int, columns: int, back: bool
+    ) -> None:
+        """Target channels are innermost on both sides."""
+        _, c, r, s = self.strides
+        with f.loop(0, channels) as channel, f.loop(0, self.taps) as tap:
+            i, j = f.udiv(tap.index, self.s), f.urem(tap.index, self.s)
+            place = f.add(f.mul(i, r), f.add(f.mul(j, s), f.mul(channel.index, c)))
+            row = f.add(f.mul(channel.index, self.taps), tap.index)
+            outer = f.gep(weight, place, self.element)
+            inner = f.gep(block, f.mul(row, self.width), self.element)
+            target, source = (outer, inner) if back else (inner, outer)
+            f.copy(target, source, columns * size_of(self.element))
+
+    def _run(
+        self, f: Function, weight: Value, block: Value, count: int, step: int, columns: int,
+        back: bool,
+    ) -> None:  # fmt: skip
+        """`count` contiguous elements of each target channel; `step` rows apart in the block."""
+        apart, width = self.strides[0], self.width * step
+        if not back:
+            name = f"{self.name}_in{count}x{step}"
+            if name not in self.module:
+                emit_transpose(self.module, name, count, apart, width, self.type)
+            f.call(name, "void", weight, block, columns)
+            return
+        name = f"{self.name}_out{columns}x{step}"
+        if name not in self.module:
+            emit_transpose(self.module, name, columns, width, apart, self.type)
+        f.call(name, "void", block, weight, count)
+
+
+def each_block(f: Function, total: int, depth: int) -> Iterator[tuple[Operand, int]]:
+    """(first, size) of blocks of `depth` channels of a static total: a loop, then the rest."""
+    whole = total // depth * depth
+    if whole:
+        with f.loop(0, whole, depth) as loop:
+            yield loop.index, depth
+    if total > whole:
+        yield whole, total - whole
+
+
+def each_size(f: Function, index: Operand, count: int, usual: int, last: int) -> Iterator[int]:
+    """The size of block `index` of `count`, whose last is smaller: the body is emitted for each."""
+    if count == 1 or usual == last:
+        yield last
+        return
+    with f.either(f.compare("ne", index, count - 1)) as branch:
+        yield usual
+        branch.otherwise()
+        yield last
