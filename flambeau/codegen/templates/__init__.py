@@ -11,12 +11,13 @@ import functools
 from collections.abc import Callable
 
 from flambeau.codegen import target
-from flambeau.codegen.templates import conv
+from flambeau.codegen.templates import conv, pooling
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, build
 from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
+from flambeau.codegen.templates.pool_spec import PoolSpec
 from flambeau.codegen.text import Module
 from flambeau.runtime import pool
 
@@ -86,3 +87,37 @@ def _conv(
         return conv.emit_weight_gradient(module, "conv", spec, chosen)
 
     return build(chosen, f"conv_{kind}", emit)
+
+
+def max_pool_forward(spec: PoolSpec, keep_indices: bool = True) -> Program:
+    """y = max_pool(x) as ``program(x, y, indices)``, or ``program(x, y)`` without indices."""
+    return _pool("max_indices" if keep_indices else "max", spec, target.host())
+
+
+def max_pool_backward(spec: PoolSpec) -> Program:
+    """dx as ``program(dy, indices, dx)``."""
+    return _pool("max_gradient", spec, target.host())
+
+
+def average_pool_forward(spec: PoolSpec) -> Program:
+    """y = avg_pool(x) as ``program(x, y)``."""
+    return _pool("average", spec, target.host())
+
+
+def average_pool_backward(spec: PoolSpec) -> Program:
+    """dx as ``program(dy, dx)``."""
+    return _pool("average_gradient", spec, target.host())
+
+
+@functools.lru_cache(maxsize=1024)
+def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
+    def emit(module: Module) -> Kernel:
+        if kind == "max_gradient":
+            return pooling.MaxPoolGradient(module, "pool", spec, chosen).emit()
+        if kind.startswith("max"):
+            indices = kind == "max_indices"
+            return pooling.MaxPool(module, "pool", spec, chosen, keep_indices=indices).emit()
+        backward = kind == "average_gradient"
+        return pooling.AveragePool(module, "pool", spec, chosen, backward=backward).emit()
+
+    return build(chosen, f"pool_{kind}", emit)

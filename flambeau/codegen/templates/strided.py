@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from flambeau.codegen.templates.microkernel import transposed
 from flambeau.codegen.text import (
     Function,
     Module,
     Operand,
     Value,
+    constant,
     constants,
     element_of,
     lanes_of,
@@ -27,13 +30,37 @@ def load_strided(f: Function, type: str, pointer: Value, stride: int, count: int
     if lanes * size_of(element) < 32:
         return _gathered_one_by_one(f, type, pointer, stride, count)
     addresses = _addresses(f, pointer, stride, lanes, element)
-    name = f"llvm.masked.gather.{mangled(type)}.v{lanes}p0"
-    mask = f.lane_mask(count, lanes)
+    return _gather(f, type, addresses, f.lane_mask(count, lanes), zero(type))
+
+
+def load_gathered(
+    f: Function,
+    type: str,
+    pointer: Value,
+    offsets: Sequence[int],
+    inside: Sequence[bool],
+    fill: float,
+) -> Value:
+    """Elements at the given offsets; lanes that are not `inside` are `fill` and read nothing."""
+    lanes, element = lanes_of(type), element_of(type)
+    other = constant(fill, type)
+    if lanes * size_of(element) < 32:
+        x = other
+        for lane, offset in enumerate(offsets):
+            if inside[lane]:
+                x = f.insert(x, f.load(element, f.gep(pointer, offset, element)), lane)
+        return x
+    steps = constants(offsets, "i64")
+    kind = vector(lanes, "ptr")
+    addresses = f.value(kind, f"getelementptr {element}, ptr {pointer}, {steps.type} {steps}")
+    return _gather(f, type, addresses, constants(inside, "i1"), other)
+
+
+def _gather(f: Function, type: str, addresses: Value, mask: Value, other: Value) -> Value:
+    name = f"llvm.masked.gather.{mangled(type)}.v{lanes_of(type)}p0"
     f.module.declare(name, type, (addresses.type, "i32", mask.type, type))
-    align = size_of(element)
-    arguments = (
-        f"{addresses.type} {addresses}, i32 {align}, {mask.type} {mask}, {type} {zero(type)}"
-    )
+    align = size_of(element_of(type))
+    arguments = f"{addresses.type} {addresses}, i32 {align}, {mask.type} {mask}, {type} {other}"
     return f.fresh(type, f"call {type} @{name}({arguments})")
 
 
