@@ -94,6 +94,8 @@ class Outputs:
                 raise SkipFrame("the memory of a tensor from outside is exchanged")
             if fake._node is not None and type(fake._node).__name__ != "OutsideNode":
                 self.live = True
+                for node in foreign_nodes(fake):
+                    raise Unrebuildable(node, "a custom gradient leaves the graph")
 
     def _assign(self, source: Source, name: str, value: Any) -> None:
         target = self.builder.reads.path(source)

@@ -174,12 +174,15 @@ class Session:
 
     def _sized(self, value: Any, source: Source) -> None:
         self.guard(source, "type", type(value))
+        self._check_size(value, source)
+        self.guard(source, "length", len(value))
+
+    def _check_size(self, value: Any, source: Source) -> None:
         if len(value) > LARGEST_CONTAINER:
             raise GraphBreak(
                 f"{source!r} holds {len(value)} elements",
                 "Index it before calling, or keep it in a tensor.",
             )
-        self.guard(source, "length", len(value))
 
     def _shadow(self, original: Any, shadow: Any, source: Source) -> Any:
         self.note(shadow, source)
@@ -215,7 +218,8 @@ class Session:
         return shadow
 
     def _dict(self, value: dict, source: Source) -> Any:
-        self._sized(value, source)
+        self.guard(source, "type", type(value))
+        self._check_size(value, source)
         shadow = value.copy() if type(value) is not dict else {}
         shadow.clear()
         self._shadow(value, shadow, source)
@@ -223,6 +227,8 @@ class Session:
         plain = all(type(k) in PLAIN or isinstance(k, (type, types.FunctionType)) for k in keys)
         if plain:
             self.guard(source, "keys", self.keep(keys))
+        else:
+            self.guard(source, "length", len(keys))
         for k, key in enumerate(keys):
             if plain:
                 shadow[key] = self.wrap(value[key], source.item(key))

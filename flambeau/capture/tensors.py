@@ -243,7 +243,9 @@ class Tensors:
         if name in ("grad", "_grad") and t._grad is UNREAD and value is not None:
             raise NeedGradients
         member = static(type(t), name, MISSING)
-        if member is not MISSING and hasattr(type(member), "__set__"):
+        if isinstance(member, types.MemberDescriptorType):
+            foreign(setattr, t, name, value)
+        elif member is not MISSING and hasattr(type(member), "__set__"):
             if value is not None and not isinstance(value, (Tensor, bool)):
                 raise GraphBreak(f"assignment to Tensor.{name}")
             self.native(setattr, (t, name, value), {})
