@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 _interned: weakref.WeakValueDictionary[tuple, Node] = weakref.WeakValueDictionary()
@@ -88,3 +89,9 @@ def postorder(roots: Iterable[Node]) -> Iterator[Node]:
             seen.add(node)
             stack.append((node, True))
             stack.extend((arg, False) for arg in reversed(node.args) if arg not in seen)
+
+
+@lru_cache(maxsize=256)
+def nodes(roots: tuple) -> tuple:
+    """`postorder` as a tuple, remembered: passes ask for the same roots again and again."""
+    return tuple(postorder(roots))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from flambeau.core import dtype as dtypes
-from flambeau.ir.node import postorder
+from flambeau.ir.node import nodes
 from flambeau.loops.affine import affine
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Buf
@@ -31,7 +31,7 @@ def step(offset: Expr, i: Expr):
 
 
 def accesses(roots: Iterable[Expr]) -> list[Expr]:
-    return [n for n in postorder(roots) if n.kind in ("at", "at_where")]
+    return [n for n in nodes(tuple(roots)) if n.kind in ("at", "at_where")]
 
 
 def fold_vector(fold: Expr) -> Expr | None:
@@ -48,7 +48,7 @@ def fold_vector(fold: Expr) -> Expr | None:
 
 def vector_loop(flat: Flat, width: int) -> Expr | None:
     """The loop of the kernel to vectorise, or None when only the folds inside should be."""
-    barred = {n.args[-1] for n in postorder(flat.roots()) if n.kind == "scan"}
+    barred = {n.args[-1] for n in nodes(tuple(flat.roots())) if n.kind == "scan"}
     for f in folds(flat.roots()):
         for b in bound_of(f):
             barred |= b.attr[1].free if isinstance(b.attr[1], Expr) else set()
@@ -70,7 +70,7 @@ def total(flat: Flat, v: Expr | None, width: int) -> float:
         lanes = lanes_for(v if v in f.free else along, width)
         cost += trips(f.free) * trips(bound_of(f)) / lanes
         cost += trips(f.free) * HORIZONTAL if along is not None and v not in f.free else 0
-    for node in postorder(flat.roots()):
+    for node in nodes(tuple(flat.roots())):
         if not is_index(node) and node.kind not in ("reduce", "item", "tuple", "const"):
             cost += node_cost(node, v, inner, width)
     for p in flat.puts:
@@ -115,7 +115,7 @@ def element_bytes(
 ) -> int:
     """The widest element that vectors along a loop hold; positions do not count."""
     widths = [1, *[4 if b.dtype.is_narrow_float else b.dtype.itemsize for b in buffers]]
-    for node in postorder(roots):
+    for node in nodes(tuple(roots)):
         if isinstance(node.dtype, tuple) or is_index(node):
             continue
         if along is not None and along not in node.free:

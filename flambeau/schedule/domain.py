@@ -7,10 +7,11 @@ any rank that is dense, or strided alike in all operands, is walked by one long 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 from flambeau.core import dtype as dtypes
-from flambeau.ir.node import postorder
+from flambeau.ir.node import nodes, postorder
 from flambeau.loops.affine import Affine, Number, affine, bounds, times
 from flambeau.loops.expr import Expr, const, iterator
 from flambeau.loops.substitute import Substitution
@@ -25,15 +26,17 @@ def is_index(e: Expr) -> bool:
     return e.kind in INDEX_KINDS and e.dtype is dtypes.int64
 
 
-def index_roots(roots: Iterable[Expr]) -> set[Expr]:
+def index_roots(roots: Iterable[Expr]) -> frozenset[Expr]:
     """Every index sum in use: offsets, iterators used as values, and what quotients divide."""
-    found: set[Expr] = set()
-    for root in roots:
-        if is_index(root):
-            found.add(root)
-        for node in postorder([root]):
-            if not is_index(node):
-                found.update(a for a in value_args(node) if is_index(a))
+    return _index_roots(tuple(roots))
+
+
+@lru_cache(maxsize=256)
+def _index_roots(roots: tuple[Expr, ...]) -> frozenset[Expr]:
+    found = {root for root in roots if is_index(root)}
+    for node in nodes(roots):
+        if not is_index(node):
+            found.update(a for a in value_args(node) if is_index(a))
     pending = list(found)
     while pending:
         for atom in affine(pending.pop()).terms:
@@ -43,7 +46,7 @@ def index_roots(roots: Iterable[Expr]) -> set[Expr]:
                 if is_index(a) and a not in found:
                     found.add(a)
                     pending.append(a)
-    return {e for e in found if e.free}
+    return frozenset(e for e in found if e.free)
 
 
 def value_args(node: Expr) -> tuple[Expr, ...]:
@@ -53,7 +56,7 @@ def value_args(node: Expr) -> tuple[Expr, ...]:
 
 def folds(roots: Iterable[Expr]) -> list[Expr]:
     """Every reduce under `roots`, inner ones first."""
-    return [n for n in postorder(roots) if n.kind == "reduce"]
+    return [n for n in nodes(tuple(roots)) if n.kind == "reduce"]
 
 
 def bound_of(fold: Expr) -> tuple[Expr, ...]:
@@ -114,7 +117,7 @@ def aligned(inner, i: Expr, c: int) -> bool:
 # collapsing -----------------------------------------------------------------------------------
 
 
-def moves_alike(roots: set[Expr], outer: Expr, inner: Expr) -> bool:
+def moves_alike(roots: frozenset[Expr], outer: Expr, inner: Expr) -> bool:
     """Does one step of `outer` equal a full run of `inner` in every index?"""
     extent = inner.attr[1]
     for e in roots:
@@ -148,7 +151,7 @@ def collapsed(flat: Flat) -> Flat:
 
 def scan_loops(flat: Flat) -> set[Expr]:
     """Loops that scans run along: they keep their order."""
-    return {n.args[-1] for n in postorder(flat.roots()) if n.kind == "scan"}
+    return {n.args[-1] for n in nodes(tuple(flat.roots())) if n.kind == "scan"}
 
 
 def unragged(flat: Flat, *iters: Expr) -> bool:
@@ -200,7 +203,7 @@ def one_fold_rearranged(fold: Expr) -> Expr:
     return fold.make("reduce", fold.dtype, (*values, *bound), fold.attr)
 
 
-def largest_step(roots: set[Expr], i: Expr) -> int:
+def largest_step(roots: frozenset[Expr], i: Expr) -> int:
     """The farthest that one step of `i` moves in any access."""
     return max((magnitude(affine(e).coefficient(i)) for e in roots), default=0)
 

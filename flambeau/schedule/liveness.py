@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flambeau.ir.node import postorder
+from flambeau.ir.node import nodes
 from flambeau.loops.nest import Buf, Nest
 
 
 def reads(nest: Nest) -> Iterator[Buf]:
     """Buffers that a nest loads from, by first appearance."""
-    for node in postorder(e for s in nest.stores for e in (*s.index, s.value)):
+    for node in nodes(tuple(e for s in nest.stores for e in (*s.index, s.value))):
         if node.kind in ("load", "guarded"):
             yield node.attr
 

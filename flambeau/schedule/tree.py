@@ -80,7 +80,7 @@ def scans_of(roots: Iterable[Expr]) -> list[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place inside the loops: which are open, whether one is a vector, which folds have values."""
+    """A place in the loops: those open, whether one is a vector, the folds that have values."""
 
     opened: frozenset
     vectored: bool

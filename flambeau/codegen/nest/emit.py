@@ -18,12 +18,14 @@ from flambeau.codegen.nest.types import register_type
 from flambeau.codegen.target import Target
 from flambeau.codegen.text import Function, Operand, Value, constant, constants, lanes_of, vector
 from flambeau.core import dtype as dtypes
-from flambeau.ir.node import postorder
+from flambeau.ir.node import nodes
 from flambeau.loops.affine import bounds
 from flambeau.loops.expr import Expr
 from flambeau.schedule.flat import Put
 from flambeau.schedule.rows import ROW
 from flambeau.schedule.tree import Pass
+
+TRIVIAL = frozenset(("const", "iter", "size", "scalar", "reduce", "item", "scan", "tuple"))
 
 
 class Emitter(Accesses):
@@ -257,29 +259,33 @@ class Emitter(Accesses):
         opened = frozenset(self.order)
         closing = frozenset(p.iters) - opened
         wanted: list[Expr] = []
-        for node in postorder(p.roots()):
+        available: set[Expr] = set()
+        for node in nodes(tuple(p.roots())):
             if node.kind in ("at", "at_where") and not node.free <= opened:
                 self.early(Access(node.attr, node.args[-1]), opened)
-            if node.free <= opened and not node.free & closing and self.is_hoistable(node):
-                wanted.append(node)
+            if (
+                node.free <= opened
+                and not node.free & closing
+                and self.is_available(node, available)
+            ):
+                available.add(node)
+                if node.kind not in TRIVIAL:
+                    wanted.append(node)
         for node in wanted:
             self.value(node)
         for q in p.all_puts():
             self.early(Access(q.buf, q.offset), opened)
 
+    def is_available(self, node: Expr, available: set[Expr]) -> bool:
+        """Can the value be had now? Folds have one only once their pass has run."""
+        if node.kind in ("reduce", "scan"):
+            return self.is_known(node)
+        return all(a in available for a in node.args)
+
     def early(self, access: Access, opened: frozenset) -> None:
         """The part of an address that is known before the loops."""
         if not access.buf.name.startswith(ROW):
             self.pointer(access, opened)
-
-    def is_hoistable(self, node: Expr) -> bool:
-        if node.kind in ("const", "iter", "size", "scalar", "reduce", "item", "scan", "tuple"):
-            return False
-        return all(
-            self.is_known(n)
-            for n in postorder([node])
-            if n.kind in ("reduce", "scan") and n.free <= frozenset(self.order)
-        )
 
     def is_known(self, node: Expr) -> bool:
         return any(node in scope for scope in self.scopes)
