@@ -109,11 +109,18 @@ def abs_ref(x):
 
 
 def sgn_ref(x):
-    """x / |x|, and 0 at 0; NaN stays NaN."""
+    """x / |x|, and 0 at 0 (and at a real NaN)."""
     if x.dtype.kind == "c":
         size = np.abs(x)
         return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
-    return x.copy() if x.dtype.kind == "b" else np.sign(x)
+    return sign_ref(x)
+
+
+def sign_ref(x):
+    """-1, 0 or 1; 0 at NaN."""
+    if x.dtype.kind == "b":
+        return x.copy()
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)
 
 
 abs = pointwise("abs", abs_ref, rule="real", low=0.1, vjp=dict(x=lambda ct, x: ct * x.sgn()))
@@ -128,10 +135,6 @@ def sgn_vjp(ct, x, out):
     size = x.abs()
     size = size.masked_fill(size == 0, 1.0)
     return (ct / size - (ct / out).real / size * out).masked_fill(x == 0, 0.0)
-
-
-def sign_ref(x):
-    return x.copy() if x.dtype.kind == "b" else np.sign(x)
 
 
 sign = pointwise("sign", sign_ref, refuses=(COMPLEX,), low=0.1, vjp=dict(x=lambda ct: ct * 0))

@@ -12,7 +12,9 @@ import flambeau
 import flambeau.ops
 from flambeau.core.dtype import FLOAT, from_numpy_dtype
 from flambeau.core.spec import WEAK, Spec, spec
+from flambeau.eager.native.nests import nests_of
 from flambeau.eager.plans import compute_dtype
+from flambeau.loops.interpret import interpret
 from flambeau.ops.elementwise import pointwise_specs
 from flambeau.ops.registry import REGISTRY
 from flambeau.tensor.tensor import from_array
@@ -76,6 +78,42 @@ def test_meta_predicts_what_ref_gives(name):
             array = np.asarray(array)
             assert array.shape == tuple(s.shape), (operands, params)
             assert array.dtype == s.numpy, (operands, params)
+
+
+def lowered(primitive, operands, params):
+    """(nests, results) of one sample, or None."""
+    specs = [spec_of(x) for x in operands]
+    results = several(primitive.meta(*specs, **params))
+    if not results[0].numel or any(s is not None and not s.numel for s in specs):
+        return None
+    found = nests_of(primitive, specs, params, results)
+    return None if found is None else (found, results)
+
+
+def as_read(primitive, x: np.ndarray, result: Spec) -> np.ndarray:
+    """Operands of pointwise nests are expanded, those of others broadcast themselves."""
+    return np.broadcast_to(x, result.shape) if primitive.kind == "pointwise" else x
+
+
+@pytest.mark.parametrize("name", [n for n in PRIMITIVES if REGISTRY[n].kind not in (
+    "view", "random")])
+def test_loop_nests_compute_what_ref_gives(name):
+    primitive = REGISTRY[name]
+    for operands, params in samples(primitive):
+        made = lowered(primitive, operands, params)
+        if made is None:
+            continue
+        nests, results = made
+        with np.errstate(all="ignore"):
+            wanted = several(primitive.ref(*as_computed(primitive, operands), **params))
+            arrays = {f"x{k}": as_read(primitive, x, results[0])
+                      for k, x in enumerate(operands) if isinstance(x, np.ndarray)}
+            numbers = {f"x{k}": x for k, x in enumerate(operands)
+                       if isinstance(x, (bool, int, float))}
+            got = interpret(nests, arrays, **numbers)
+        for k, array in enumerate(wanted):
+            np.testing.assert_allclose(got[f"out{k}"].reshape(np.shape(array)), array,
+                                       rtol=1e-10, atol=1e-12, err_msg=str((operands, params)))
 
 
 def has_derivative(x) -> bool:

@@ -83,7 +83,7 @@ erfc = pointwise("erfc", error_function.erfc, rule="float", refuses=(COMPLEX,), 
     x=lambda ct, x: ct * (-2 / ROOT_PI) * (-x * x).exp()))
 erfcx = special("erfcx", erfcx_values, vjp=dict(
     x=lambda ct, x, out: ct * (2 * x * out - 2 / ROOT_PI)))
-erfinv = special("erfinv", erfinv_values, low=-0.9, high=0.9, vjp=dict(
+erfinv = special("erfinv", erfinv_values, lowers=(), low=-0.9, high=0.9, vjp=dict(
     x=lambda ct, out: ct * (ROOT_PI / 2) * (out * out).exp()))
 ndtr = special("ndtr", ndtr_values, vjp=dict(
     x=lambda ct, x: ct * (1 / math.sqrt(2 * math.pi)) * (-0.5 * x * x).exp()))
