@@ -211,6 +211,55 @@ def batch_norm_ref(x, w, b, *, eps):
     return y, mean, rstd, var
 
 
+def channel_folds(x):
+    """(sizes of the folded dimensions, r -> index of element r of channel c)."""
+    size = (x.shape[0], *x.shape[2:])
+    return size, lambda c, r: (r[0], c, *r[1:])
+
+
+def batch_norm_lower(outs, x, w, b, *, eps):
+    """Mean, squared deviations, then the result: three passes over a channel."""
+    size, at = channel_folds(x)
+    count = float(math.prod(size))
+    mean, rstd, var = outs[1:]
+
+    def centre(i):
+        return reduce("add", size, lambda r: wide(x[at(i[0], r)])) / count
+
+    def variance(i):
+        return reduce("add", size, lambda r: (wide(x[at(i[0], r)]) - mean[i])
+                      * (wide(x[at(i[0], r)]) - mean[i])) / count
+
+    def result(i):
+        scale = rstd[i[1:2]] if w is None else rstd[i[1:2]] * wide(w[i[1:2]])
+        y = (wide(x[i]) - mean[i[1:2]]) * scale
+        return y if b is None else y + wide(b[i[1:2]])
+
+    channels = (x.shape[1],)
+    return (nest(channels, centre, out=mean), nest(channels, variance, out=var),
+            nest(channels, lambda i: unary("rsqrt", var[i] + eps), out=rstd),
+            nest(x.shape, result, out=outs[0]))
+
+
+def batch_norm_backward_lower(outs, ct, x, w, mean, rstd):
+    size, at = channel_folds(x)
+    count = float(math.prod(size))
+    gx, gw, gb = outs
+
+    def hat(i):
+        return (wide(x[i]) - mean[i[1:2]]) * rstd[i[1:2]]
+
+    def result(i):
+        scale = rstd[i[1:2]] if w is None else rstd[i[1:2]] * wide(w[i[1:2]])
+        return (wide(ct[i]) - gb[i[1:2]] / count - hat(i) * (gw[i[1:2]] / count)) * scale
+
+    channels = (x.shape[1],)
+    return (nest(channels, lambda i: reduce("add", size, lambda r: wide(ct[at(i[0], r)])), out=gb),
+            nest(channels, lambda i: reduce("add", size, lambda r: wide(ct[at(i[0], r)])
+                                            * hat(at(i[0], r))), out=gw),
+            nest(x.shape, result, out=gx))
+
+
 def batch_norm_vjp(cts, x, w, _b, out1, out2, needs):
     gx = gw = gb = None
     if cts[0] is not None:
@@ -231,7 +280,7 @@ def batch_norm_samples(rng):
 
 
 batch_norm = primitive("batch_norm", meta=batch_norm_meta, ref=batch_norm_ref,
-                       vjp=batch_norm_vjp, samples=batch_norm_samples)
+                       vjp=batch_norm_vjp, lower=batch_norm_lower, samples=batch_norm_samples)
 
 
 def batch_norm_backward_meta(ct: Spec, x: Spec, w: Spec | None, mean: Spec, rstd: Spec):
@@ -270,5 +319,5 @@ def batch_norm_backward_samples(rng):
 
 batch_norm_backward = primitive(
     "batch_norm_backward", meta=batch_norm_backward_meta, ref=batch_norm_backward_ref,
-    vjp="decompose", decompose=batch_norm_backward_decomposed,
+    vjp="decompose", decompose=batch_norm_backward_decomposed, lower=batch_norm_backward_lower,
     samples=batch_norm_backward_samples)
