@@ -21,12 +21,13 @@ from flambeau.capture.interpreter.run import Interpreter, Stop
 from flambeau.capture.outputs import Outputs
 from flambeau.capture.rebuild import Builder, Unrebuildable
 from flambeau.capture.resume import Place, can_break_at, slot_order
-from flambeau.capture.scalars import Scalars
+from flambeau.capture.scalars import Scalars, is_symbol
 from flambeau.capture.session import Session
 from flambeau.capture.sources import Source
 from flambeau.capture.tensors import Tensors
 from flambeau.capture.values import NULL, Unseen
 from flambeau.core import context
+from flambeau.core.spec import _interned
 from flambeau.graph import Graph
 from flambeau.graph.graph import structure
 
@@ -198,10 +199,14 @@ class Attempt:
         whole.line(f"return {result}")
         parameters = ["function", *map(parameter, self.frozen.names)]
         program = whole.function("program", parameters)
-        symbolic = bool(self.session.scalars.by_source)
+        scalars = self.session.scalars
+        symbolic = bool(scalars.by_source)
         form = program.source_text + structure(graph) if symbolic else ""
         recorded = bool(graph.equations)
-        pinned = frozenset(self.session.scalars.pinned)
+        pinned = frozenset(scalars.pinned)
+        scalars.release()
+        if symbolic:
+            forget_symbolic_specs()
         return Captured(
             program, graph, guards, broken, recorded, program.source_text, symbolic, form, pinned
         )
@@ -249,6 +254,13 @@ class Attempt:
 
 
 SHIFTS = (2, 5, 1)
+"""What is added to symbolic integers in a second capture."""
+
+
+def forget_symbolic_specs() -> None:
+    """Specs with symbolic sizes mean something in one capture only."""
+    for key in [k for k in _interned if any(map(is_symbol, k[1]))]:
+        del _interned[key]
 
 
 def capture(frozen: Frozen, options: Options) -> Captured:

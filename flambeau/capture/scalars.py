@@ -269,6 +269,13 @@ class Scalars:
             term.lower = 2
         return found
 
+    def release(self) -> None:
+        """After the capture the numbers remain, in specs and guards, and what it knew goes."""
+        self.session = None
+        self.symbols.clear()
+        self.by_source.clear()
+        self.inputs.clear()
+
     def from_tensor(self, value: Value, kind: type) -> Any:
         """`tensor.item()`."""
         if kind not in (int, float):
@@ -290,6 +297,8 @@ class Scalars:
 
     def decided(self, term: Term) -> bool:
         """A truth value that the program may now rely on."""
+        if self.session is None:  # the capture is over; somebody prints a size
+            return term.hint
         self.session.guards.setdefault(("symbolic", term.mark), _guard(term))
         self.session.keep(term)
         if term.name in ("eq", "ne") and term.hint is (term.name == "eq"):

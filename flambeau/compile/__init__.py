@@ -32,6 +32,7 @@ def compile(
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
+    verify: bool = False,
 ) -> Any:
     """The same function or module, running as captured programs.
 
@@ -39,6 +40,7 @@ def compile(
     dynamic     None: numbers and sizes that change become symbolic; True: from the start; False:
                 never
     backend     a name, or (graph, example inputs) -> callable
+    verify      run eager operations beside, and name the first operation that differs
     """
     if model is None:
         return functools.partial(
@@ -49,11 +51,15 @@ def compile(
             mode=mode,
             options=options,
             disable=disable,
+            verify=verify,
         )
     if mode not in MODES:
         names = ", ".join(map(repr, MODES))
         raise ValueRangeError(complaint("compile", f"mode must be one of {names}", {"mode": mode}))
-    chosen = Options(backend_of(backend), fullgraph, frozenset(), dynamic is False, dynamic is True)
+    run = backend_of(backend)
+    if verify:
+        run = importlib.import_module("flambeau.compile.verification").Verified(run)
+    chosen = Options(run, fullgraph, frozenset(), dynamic is False, dynamic is True)
     if disable:
         return model
     from flambeau.nn import Module

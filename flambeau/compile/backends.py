@@ -34,17 +34,23 @@ def list_backends() -> list[str]:
     return sorted(BACKENDS)
 
 
-def backend_of(choice: Any) -> Backend:
+class Chosen:
+    """The backend that a call of `compile` asked for; survives pickling where the choice does."""
+
+    def __init__(self, choice: Any):
+        self.choice = choice
+
+    def __call__(self, graph: Graph, examples: list[Any]) -> Callable[..., list[Any]]:
+        if callable(self.choice):
+            run = self.choice(graph, examples)
+            return lambda *inputs: list(run(*inputs))  # it may return a tuple
+        return BACKENDS[self.choice](graph, examples)
+
+
+def backend_of(choice: Any) -> Chosen:
     """The backend for `backend=`: a name, or a callable (graph, examples) -> callable."""
-    if callable(choice):
-        return lambda graph, examples: listed(choice(graph, examples))
-    if choice not in BACKENDS:
+    if not callable(choice) and choice not in BACKENDS:
         raise ValueRangeError(complaint(
             "compile", "backend must be a callable or one of " + ", ".join(list_backends()),
             {"backend": choice}))
-    return lambda graph, examples: BACKENDS[choice](graph, examples)
-
-
-def listed(runner: Callable) -> Callable[..., list[Any]]:
-    """A user's callable may return a tuple."""
-    return lambda *inputs: list(runner(*inputs))
+    return Chosen(choice)

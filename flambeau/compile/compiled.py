@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from flambeau.compile.frames import Offered
 from flambeau.compile.sites import Region, Site, can_capture
 from flambeau.core.errors import ArgumentError, complaint
 
-regions: list[Region] = []
+regions: weakref.WeakSet[Region] = weakref.WeakSet()
 
 
 def entry_function(function: types.FunctionType, site: Site) -> Callable[..., Any]:
@@ -69,7 +70,7 @@ class Compiled:
         self.region = Region(options, function.__qualname__)
         if frame_hook.available():
             self.region.frames = Offered(self.region)
-        regions.append(self.region)
+        regions.add(self.region)
         self.site = self.region.site(function.__code__, function.__globals__)
         self.enter = entry_function(function, self.site)
 

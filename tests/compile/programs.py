@@ -907,11 +907,16 @@ def random_numbers():
     def f(a):
         return a + torch.rand(3), F.dropout(a, 0.5)
 
-    def seeded(a):
-        torch.manual_seed(3)
-        return f(a)
+    return f, [(x(3),)] * 2, None
 
-    return seeded, [(x(3),)] * 2, None
+
+@program
+def seeding_io():
+    def f(a):
+        torch.manual_seed(3)
+        return a + torch.rand(3), F.dropout(a, 0.5)
+
+    return f, [(x(3),)] * 2, None
 
 
 @program
