@@ -1,8 +1,8 @@
 """Maximum and average pooling, forward and backward.
 
 Channels-last, a vector is some channels of one output pixel. Channels-first, it is some
-neighbouring pixels of one output row: blocks inside the picture load plain vectors (stride 1), pairs
-of vectors (stride 2) or gather; blocks at the borders gather with a mask known beforehand.
+neighbouring pixels of one output row: blocks inside the picture load plain vectors (stride 1),
+pairs of vectors (stride 2) or gather; blocks at the borders gather with a mask known beforehand.
 
 A NaN in a window wins, as in PyTorch; among equal values the first in reading order does.
 """
@@ -110,18 +110,24 @@ class Pooling:
 
     # channels first: vectors of an output row
 
-    def blocks(self) -> tuple[list[tuple[int, int]], tuple[int, int], list[tuple[int, int]]]:
-        """(first, count) of the border blocks left, (first, end) of inner vectors, border right."""
+    def blocks(self) -> tuple[list[tuple[int, int]], list[int], tuple[int, int]]:
+        """How an output row is cut: (first, count) of border blocks, firsts of single inner
+        vectors, and (first, end) of the loop over inner vectors.
+
+        The last inner vector overlaps the one before it rather than leave pixels to the border.
+        """
         spec, lanes = self.spec, self.lanes
         stride, pad = spec.stride[1], spec.padding[1]
         low = min(spec.out_w, math.ceil(pad / stride))
         reach = (spec.window[1] - 1) * spec.dilation[1] + (1 if stride == 2 else 0)
-        most = (spec.w + pad - 1 - reach) // stride  # the last position inside
-        inner = max(0, min(most + 1, spec.out_w) - low) // lanes
-        end = low + inner * lanes
-        left = [(i, min(lanes, low - i)) for i in range(0, low, lanes)]
-        right = [(i, min(lanes, spec.out_w - i)) for i in range(end, spec.out_w, lanes)]
-        return left, (low, end), right
+        high = min(max(low, (spec.w + pad - 1 - reach) // stride + 1), spec.out_w)
+        if high - low < lanes:
+            high = low
+        end = low + (high - low) // lanes * lanes
+        single = [high - lanes] if high > end else []
+        borders = [(i, min(lanes, low - i)) for i in range(0, low, lanes)]
+        borders += [(i, min(lanes, spec.out_w - i)) for i in range(high, spec.out_w, lanes)]
+        return borders, single, (low, end)
 
     def inner_tap(self, f: Function, row: Value, column: Operand) -> Value:
         """A vector of taps, all inside: column is that of lane 0."""
@@ -229,15 +235,17 @@ class MaxPool(Pooling):
         f = self.module.function(name, CHUNK)
         slots, i, _ = f.arguments
         x = f.gep(slot(f, slots, X), f.mul(i, self.plane), self.element)
-        left, (low, end), right = self.blocks()
+        borders, single, (low, end) = self.blocks()
         with f.loop(0, spec.out_h) as h:
             start = f.add(f.mul(i, self.out_plane), f.mul(h.index, spec.out_w))
             y = f.gep(slot(f, slots, Y), start, self.element)
             where = y
             if self.keep_indices:
                 where = f.gep(slot(f, slots, INDICES), start, self.index_type)
-            for first, count in [*left, *right]:
+            for first, count in borders:
                 self._block_first(f, x, y, where, h.index, first, count, True)
+            for first in single:
+                self._block_first(f, x, y, where, h.index, first, self.lanes, False)
             if low < end:
                 with f.loop(low, end, self.lanes) as w:
                     self._block_first(f, x, y, where, h.index, w.index, self.lanes, False)
@@ -419,12 +427,14 @@ class AveragePool(Pooling):
         f = self.module.function(name, CHUNK)
         slots, i, _ = f.arguments
         x = f.gep(slot(f, slots, X), f.mul(i, self.plane), self.element)
-        left, (low, end), right = self.blocks()
+        borders, single, (low, end) = self.blocks()
         with f.loop(0, spec.out_h) as h:
             start = f.add(f.mul(i, self.out_plane), f.mul(h.index, spec.out_w))
             y = f.gep(slot(f, slots, Y), start, self.element)
-            for first, count in [*left, *right]:
+            for first, count in borders:
                 self._block(f, x, y, h.index, first, count, True)
+            for first in single:
+                self._block(f, x, y, h.index, first, self.lanes, False)
             if low < end:
                 with f.loop(low, end, self.lanes) as w:
                     self._block(f, x, y, h.index, w.index, self.lanes, False)

@@ -20,6 +20,8 @@ from flambeau.codegen.text import (
     zero,
 )
 
+FEW_LANES = 4  # so many elements are faster one by one than gathered
+
 
 def load_strided(f: Function, type: str, pointer: Value, stride: int, count: int = 0) -> Value:
     """Elements `stride` apart; the first `count` lanes are read (0: all), the others are zero."""
@@ -44,7 +46,7 @@ def load_gathered(
     """Elements at the given offsets; lanes that are not `inside` are `fill` and read nothing."""
     lanes, element = lanes_of(type), element_of(type)
     other = constant(fill, type)
-    if lanes * size_of(element) < 32:
+    if lanes * size_of(element) < 32 or sum(inside) <= FEW_LANES:
         x = other
         for lane, offset in enumerate(offsets):
             if inside[lane]:
