@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 
+from flambeau.core.nearest import missing_name
+
 _HOMES = {
     "function": ("Function", "once_differentiable", "FunctionCtx"),
     "gradients": ("backward", "grad"),
@@ -19,6 +21,9 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {"function", "graph", "functional", "forward_ad", "profiler"}
 
 
+_missing = missing_name(__name__)
+
+
 def __getattr__(name: str):
     if name in _HOME:
         return getattr(importlib.import_module(f"flambeau.autograd.{_HOME[name]}"), name)
@@ -28,4 +33,4 @@ def __getattr__(name: str):
         return Tensor
     if name in _MODULES:
         return importlib.import_module(f"flambeau.autograd.{name}")
-    raise AttributeError(f"module 'flambeau.autograd' has no attribute {name!r}")
+    return _missing(name)

@@ -46,21 +46,28 @@ def missing_name(module: str) -> Callable[[str], Any]:
 
 def nearest_name(module: str, name: str) -> str | None:
     """The dotted public name nearest to `module.name`: the same name in another package of ours,
-    else the closest spelling in this module, else None."""
-    for other, names in _public_packages(module):
+    the closest spelling in this module, a very close one in another package, or None."""
+    others = list(_public_packages(module))
+    for other, names in others:
         if name in names:
             return f"{other}.{name}"
     close = closest(name, _public_names(module))
-    return f"{module}.{close}" if close else None
+    if close:
+        return f"{module}.{close}"
+    dotted = {n: f"{other}.{n}" for other, names in reversed(others) for n in names}
+    return dotted.get(closest(name, dotted, cutoff=0.85) or "")
 
 
-def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate spelled most like `name`, ignoring case, or None where none is similar."""
+def closest(name: str, candidates: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The candidate spelled most like `name`, or None where none is similar. Case counts only
+    between candidates that differ in nothing else."""
     import difflib
 
-    by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    spellings: dict[str, list[str]] = {}
+    for candidate in candidates:
+        spellings.setdefault(candidate.casefold(), []).append(candidate)
+    found = difflib.get_close_matches(name.casefold(), spellings, n=1, cutoff=cutoff)
+    return difflib.get_close_matches(name, spellings[found[0]], 1, 0.0)[0] if found else None
 
 
 def _public_names(module: str) -> list[str]:

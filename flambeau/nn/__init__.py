@@ -1,5 +1,6 @@
 """Neural network modules under PyTorch's names."""
 
+from flambeau.core.nearest import missing_name
 from flambeau.nn import attention, functional, init, modules, parallel, utils
 from flambeau.nn.modules import *
 from flambeau.nn.parallel import DataParallel
@@ -24,3 +25,5 @@ __all__ = [
     "utils",
 ]
 __all__ += modules.__all__
+
+__getattr__ = missing_name(__name__)

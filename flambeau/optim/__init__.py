@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from flambeau.core.nearest import missing_name
 from flambeau.optim import lr_scheduler
 from flambeau.optim.adadelta import Adadelta
 from flambeau.optim.adafactor import Adafactor
@@ -42,7 +43,10 @@ __all__ = [
 ]
 
 
+_missing = missing_name(__name__)
+
+
 def __getattr__(name: str) -> object:
     if name == "swa_utils":  # on first use, as it needs flambeau.nn
         return import_module("flambeau.optim.swa_utils")
-    raise AttributeError(f"module 'flambeau.optim' has no attribute {name!r}")
+    return _missing(name)

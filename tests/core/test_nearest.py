@@ -65,5 +65,14 @@ def test_the_error_pickles():
     assert (error.module, error.name) == ("flambeau", "rleu")
 
 
+def test_a_very_close_spelling_elsewhere_is_better_than_nothing(shop):
+    assert nearest_name("flambeau", "Linaer") == "flambeau.tools.Linear"
+
+
+def test_closest_prefers_the_same_case_among_equals():
+    assert closest("DataLaoder", ["dataloader", "DataLoader"]) == "DataLoader"
+    assert closest("datalaoder", ["dataloader", "DataLoader"]) == "dataloader"
+
+
 def test_closest_ignores_case():
     assert closest("crossentropyloss", ["CrossEntropyLoss", "NLLLoss"]) == "CrossEntropyLoss"
