@@ -37,7 +37,16 @@ def relu_into(out, x) -> None:
 
 
 relu = pointwise("relu", relu_ref, scalar=lambda x: maximum(x, 0), low=0.1, into=relu_into,
-                 vjp=dict(x=lambda ct, out: ct.masked_fill(out <= 0, 0.0)))
+                 vjp=dict(x=lambda ct, out: relu_backward(ct, out)))
+
+
+def relu_backward_ref(g, y):
+    return np.where(y > 0, g, g.dtype.type(0))
+
+
+relu_backward = pointwise(
+    "relu_backward", relu_backward_ref, scalar=lambda g, y: select(y > 0, g, 0), low=0.1,
+    names=("g", "y"), vjp=dict(g=lambda ct, y: relu_backward(ct, y)))
 
 
 def normal_distribution(x: np.ndarray) -> np.ndarray:

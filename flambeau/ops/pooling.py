@@ -15,6 +15,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import cast, const, equal, guarded, nest, not_equal, where
 from flambeau.ops.convolution import layout_like
 from flambeau.ops.registry import primitive
 
@@ -100,11 +101,58 @@ def positions(at, spatial, sizes, stride, padding, dilation):
     return flat, inside
 
 
-def max_pool_vjp(cts, _x, out1, kernel):
+def inside_of(positions: tuple, sizes: tuple):
+    """The condition that every position is within its dimension; None where it always holds."""
+    condition = None
+    for p, n in zip(positions, sizes):
+        here = (p >= 0) & (p < n)
+        condition = here if condition is None else condition & here
+    return condition
+
+
+def max_pool_lower(outs, x, *, kernel, stride, padding, dilation, ceil_mode):
+    """Each window's elements in row-major order; the first maximum stays, NaN wins."""
+    rank = len(kernel)
+    lead, spatial = len(x.shape) - rank, tuple(x.shape[-rank:])
+    exact = not any(padding) and not ceil_mode
+    least = const(-math.inf, x.dtype) if x.dtype.is_floating_point else const(
+        int(np.iinfo(x.dtype.numpy).min), x.dtype)
+
+    def body(i):
+        best, place = least, None
+        for at in window_offsets(kernel):
+            position = tuple(o * s + a * d - p for o, s, a, d, p in zip(
+                i[lead:], stride, at, dilation, padding))
+            flat = position[0]
+            for p, n in zip(position[1:], spatial[1:]):
+                flat = flat * n + p
+            index = (*i[:lead], *position)
+            if exact:
+                value, better = x[index], None
+            else:
+                better = inside_of(position, spatial)
+                value = guarded(better, x, index, least)
+            wins = (value > best) | not_equal(value, value)
+            if place is not None:
+                wins = wins if better is None else wins & better
+                best, place = where(wins, value, best), where(wins, flat, place)
+            else:
+                best, place = value, flat if better is None else where(better, flat, -1)
+                first = better
+                continue
+            if first is not None:
+                place = where(equal(place, -1) & better, flat, place)
+        return best, place
+
+    return nest(outs[0].shape, body, out=outs)
+
+
+def max_pool_vjp(cts, _x, out1, kernel, stride, padding, dilation):
     rank = len(kernel)
     if cts[0] is None:
         return (None,)
-    return (pool_scatter(cts[0], out1, sizes=tuple(_x.shape[-rank:])),)
+    return (max_pool_backward(cts[0], out1, sizes=tuple(_x.shape[-rank:]), kernel=kernel,
+                              stride=stride, padding=padding, dilation=dilation),)
 
 
 def max_pool_samples(rng):
@@ -117,6 +165,7 @@ def max_pool_samples(rng):
 
 
 max_pool = primitive("max_pool", meta=max_pool_meta, ref=max_pool_ref, vjp=max_pool_vjp,
+                     lower=max_pool_lower,
                      samples=max_pool_samples)
 
 
@@ -184,6 +233,59 @@ def gather_samples(rng):
 
 pool_gather = primitive("pool_gather", meta=gather_meta, ref=gather_ref, vjp=dict(x=gather_vjp),
                         samples=gather_samples, exact=True)
+
+
+# max_pool_backward: pool_scatter for the positions of a max_pool, each element asking the windows
+# that may have chosen it
+
+
+def max_pool_backward_meta(src: Spec, place: Spec, *, sizes, kernel, stride, padding,
+                           dilation) -> Spec:
+    return scatter_meta(src, place, sizes=sizes)
+
+
+def max_pool_backward_ref(src, place, *, sizes, kernel, stride, padding, dilation):
+    return scatter_ref(src, place, sizes=sizes)
+
+
+def max_pool_backward_lower(outs, src, place, *, sizes, kernel, stride, padding, dilation):
+    rank = len(kernel)
+    lead, counts = len(src.shape) - rank, tuple(src.shape[-rank:])
+    if any(d != 1 for d in dilation):
+        return None
+    reach = [-(-k // s) for k, s in zip(kernel, stride)]
+
+    def body(i):
+        flat = i[lead]
+        for p, n in zip(i[lead + 1:], sizes[1:]):
+            flat = flat * n + p
+        total = None
+        for back in itertools.product(*map(range, reach)):
+            window = tuple((p + q) // s - b for p, q, s, b in zip(
+                i[lead:], padding, stride, back))
+            inside = inside_of(window, counts)
+            index = (*i[:lead], *window)
+            chosen = equal(guarded(inside, place, index, -1), flat)
+            value = guarded(chosen & inside, src, index, 0)
+            value = cast(value, dtypes.float32) if src.dtype.is_narrow_float else value
+            total = value if total is None else total + value
+        return total
+
+    return nest(outs[0].shape, body, out=outs[0])
+
+
+def max_pool_backward_samples(rng):
+    for (x,), params in max_pool_samples(rng):
+        params = dict(params)
+        y, place = max_pool_ref(x, **params)
+        params.pop("ceil_mode")
+        yield (y, place), dict(params, sizes=x.shape[-len(params["kernel"]):])
+
+
+max_pool_backward = primitive(
+    "max_pool_backward", meta=max_pool_backward_meta, ref=max_pool_backward_ref,
+    lower=max_pool_backward_lower, samples=max_pool_backward_samples,
+    vjp=dict(src=lambda ct, place, sizes: pool_gather(ct, place, rank=len(sizes))))
 
 
 # sum_pool ------------------------------------------------------------------------------------
