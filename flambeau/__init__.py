@@ -95,6 +95,7 @@ from flambeau.tensor.layout import (
 )
 from flambeau.tensor.printing import get_printoptions, set_printoptions
 from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
+from flambeau.tensor.public import LOADERS as _LOADERS
 from flambeau.tensor.tensor import Tensor
 from flambeau.version import __version__
 
@@ -103,6 +104,8 @@ _context.install(_record.dispatch, _record.dispatch_inplace, _EagerExecutor())
 globals().update({d.name: d for d in _dtypes.ALL})
 globals().update(_dtypes.ALIASES)
 globals().update(_FUNCTIONS[""])
+
+_LOADERS["linalg"] = lambda: _importlib.import_module("flambeau.linalg")
 
 # Imported when they are first named, to keep `import flambeau` short.
 _SUBMODULES = frozenset((

@@ -161,10 +161,32 @@ def check_power(x, y) -> None:
             base=getattr(x, "dtype", x), exponent=getattr(y, "dtype", y))))
 
 
+# Exponents for which there is something faster than the general power of a float.
+FAST_POWERS = {2: pointwise.square, 0.5: pointwise.sqrt, -0.5: pointwise.rsqrt,
+               -1: pointwise.reciprocal}
+
+
+def fast_power(x, y):
+    """A primitive of one operand that computes x ** y, or None."""
+    if y.__class__ in (int, float) and isinstance(x, Tensor) and x._spec.dtype.category >= FLOAT:
+        return FAST_POWERS.get(y)
+    return None
+
+
+def power(x, y):
+    """x ** y of checked operands."""
+    fast = fast_power(x, y)
+    return context.bind(fast, (x,), NOTHING) if fast else context.bind(
+        pointwise.pow, (x, y), NOTHING)
+
+
 def pow_(self, exponent):
     """self <- self ** exponent."""
     exponent = number_or_tensor("pow_", exponent, "exponent")
     check_power(self, exponent)
+    fast = fast_power(self, exponent)
+    if fast:
+        return context.bind_inplace(fast, self, (self,), NOTHING)
     return context.bind_inplace(pointwise.pow, self, (self, exponent), NOTHING)
 
 
@@ -173,7 +195,7 @@ def pow(input, exponent):
     """input ** exponent; integers wrap, and a negative integer exponent gives 0, 1 or -1."""
     exponent = number_or_tensor("pow", exponent, "exponent")
     check_power(input, exponent)
-    return pointwise.pow(number_or_tensor("pow", input, "input"), exponent)
+    return power(number_or_tensor("pow", input, "input"), exponent)
 
 
 def widened(v):

@@ -10,7 +10,14 @@ from flambeau.core import context
 from flambeau.core.dtype import FLOAT
 from flambeau.core.errors import ArgumentError, complaint
 from flambeau.ops import bitwise, comparison, pointwise
-from flambeau.tensor.arithmetic import check_power, check_subtraction, neg, positive
+from flambeau.tensor.arithmetic import (
+    check_power,
+    check_subtraction,
+    fast_power,
+    neg,
+    positive,
+    power,
+)
 from flambeau.tensor.comparing import bitwise_not
 from flambeau.tensor.elementary import abs as absolute
 from flambeau.tensor.overrides import handle, switch
@@ -134,6 +141,17 @@ def checked_operators(symbol: str, primitive, check: Callable) -> None:
 
 checked_operators("sub", pointwise.sub, check_subtraction)
 checked_operators("pow", pointwise.pow, check_power)
+
+
+def power_operator(self, exponent):
+    """self ** exponent."""
+    if fast_power(self, exponent) and not switch.active:
+        return power(self, exponent)
+    return general_power(self, exponent)
+
+
+general_power = Tensor.__pow__
+Tensor.__pow__ = power_operator
 Tensor.__neg__ = neg
 Tensor.__pos__ = positive
 Tensor.__abs__ = absolute

@@ -22,6 +22,14 @@ from flambeau.tensor.overrides import handle, switch
 from flambeau.tensor.tensor import Tensor, adopt
 
 FUNCTIONS: dict[str, dict[str, Callable]] = {"": {}}  # module -> name -> function
+LOADERS: dict[str, Callable[[], Any]] = {}  # module -> how to import it, set by flambeau/__init__
+
+
+def function_of(module: str, name: str) -> Callable:
+    """A public function of a module that may not have been imported yet."""
+    if name not in FUNCTIONS.get(module, {}):
+        LOADERS[module]()
+    return FUNCTIONS[module][name]
 
 
 def public(f: Callable | None = None, *, name: str | None = None, module: str = "",

@@ -11,7 +11,7 @@ from flambeau.core.errors import DtypeError, OpError, complaint
 from flambeau.ops import reductions
 from flambeau.ops.dims import normal_dim, normal_dims
 from flambeau.tensor.forms import tensor_argument
-from flambeau.tensor.public import FUNCTIONS, public
+from flambeau.tensor.public import function_of, public
 from flambeau.tensor.tensor import Tensor
 
 
@@ -176,7 +176,7 @@ def matrices(x: Tensor, dim) -> Tensor:
 def norm(input, p="fro", dim=None, keepdim=False, dtype=None):
     """The p-norm of the elements; "nuc" is the sum of a matrix's singular values."""
     if p == "nuc":
-        values = FUNCTIONS["linalg"]["svdvals"](matrices(input, dim)).sum(-1)
+        values = function_of("linalg", "svdvals")(matrices(input, dim)).sum(-1)
         return values if not keepdim else values.reshape(reductions.reduced_shape(
             input.shape, reduced_dims("norm", input, dim), True))
     if p is None or p == "fro":

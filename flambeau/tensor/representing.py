@@ -15,8 +15,10 @@ from flambeau.tensor.public import public
 copysign = binary(representation.copysign, "|input| with the sign of `other`.")
 nextafter = binary(representation.nextafter, "The next number after `input` towards `other`.",
                    numbers=False)
-gcd = binary(representation.gcd, "The greatest common divisor.", numbers=False)
-lcm = binary(representation.lcm, "The least common multiple.", numbers=False)
+gcd = binary(representation.gcd, "The greatest common divisor.", numbers=False,
+             inplace_function=True)
+lcm = binary(representation.lcm, "The least common multiple.", numbers=False,
+             inplace_function=True)
 frac = unary(representation.frac, "The fractional part, with the sign of `input`.")
 
 
@@ -83,7 +85,7 @@ def frexp(input):
     return return_types.frexp(*representation.frexp(tensor_argument("frexp", input)))
 
 
-@public(inplace=True)
+@public(inplace=True, inplace_function=True)
 def ldexp(input, other):
     """input * 2 ** other."""
     other = tensor_argument("ldexp", other, "other")
@@ -105,7 +107,7 @@ def angular(name: str, factor: float, doc: str):
         return context.bind_inplace(pointwise.mul, self, (self, factor), NOTHING)
 
     function.__name__, function.__doc__ = name, doc
-    return public(function, name=name, inplace=in_place)
+    return public(function, name=name, inplace=in_place, inplace_function=True)
 
 
 deg2rad = angular("deg2rad", math.pi / 180, "Degrees as radians.")

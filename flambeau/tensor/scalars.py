@@ -5,6 +5,7 @@ from __future__ import annotations
 from flambeau.core.errors import ArgumentError, OpError, complaint
 from flambeau.ops import choice
 from flambeau.tensor.forms import number_or_tensor
+from flambeau.tensor.interop import tensor
 from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor
 
@@ -28,6 +29,13 @@ def index(self: Tensor) -> int:
     return int(self.item())
 
 
+def contains(self: Tensor, element) -> bool:
+    """Does any element equal `element`?"""
+    number_or_tensor("contains", element, "element")
+    return bool((self == element).any())
+
+
+Tensor.__contains__ = contains
 Tensor.__bool__ = truth
 Tensor.__int__ = lambda self: int(self.item())
 Tensor.__float__ = lambda self: float(self.item())
@@ -58,3 +66,23 @@ def fill(input, value):
 def zero_(input):
     """input <- 0."""
     return choice.fill.inplace(input, input, 0)
+
+
+@public(function=False, out=False)
+def apply_(self, callable):
+    """self <- callable(element), element by element in Python."""
+    return map2_(self, None, None, callable)
+
+
+@public(function=False, out=False)
+def map_(self, other, callable):
+    """self <- callable(element, element of other), element by element in Python."""
+    return map2_(self, other, None, callable)
+
+
+@public(function=False, out=False)
+def map2_(self, x, y, callable):
+    """self <- callable(element, element of x, element of y), element by element in Python."""
+    columns = [t.expand_as(self).reshape(-1).tolist() for t in (self, x, y) if t is not None]
+    values = [callable(*row) for row in zip(*columns)]
+    return self.copy_(tensor(values, dtype=self.dtype).reshape(tuple(self.shape)))

@@ -28,7 +28,7 @@ igamma = binary(gamma.igamma, "The regularised lower incomplete gamma function P
 igammac = binary(gamma.igammac, "The regularised upper incomplete gamma function Q(input, other).",
                  numbers=False, special=("gammaincc",))
 xlogy = binary(logarithms.xlogy, "input log(other), and 0 where input is 0.", number_first=True,
-               special=("xlogy",))
+               inplace_function=True, special=("xlogy",))
 logaddexp = binary(logarithms.logaddexp, "log(e ** input + e ** other).", numbers=False,
                    inplace=False)
 logaddexp2 = binary(logarithms.logaddexp2, "log2(2 ** input + 2 ** other).", numbers=False,
