@@ -55,7 +55,7 @@ def nearest_name(module: str, name: str) -> str | None:
     if close:
         return f"{module}.{close}"
     dotted = {n: f"{other}.{n}" for other, names in reversed(others) for n in names}
-    return dotted.get(closest(name, dotted, cutoff=0.85) or "")
+    return dotted.get(closest(name, dotted, cutoff=0.8) or "")
 
 
 def closest(name: str, candidates: Iterable[str], cutoff: float = 0.6) -> str | None:
