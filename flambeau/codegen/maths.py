@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from flambeau.codegen import libm, tables
+from flambeau.codegen import libm
 from flambeau.codegen.polynomials import (
     ASIN,
     ATAN,
@@ -637,11 +637,3 @@ FUNCTIONS: dict[str, Callable[..., Value]] = dict(
     pow=pow,
     hypot=hypot,
 )
-
-
-def function(f: Function, name: str, args: Sequence[Value]) -> Value:
-    """The value of an elementary function; those without code of ours come from the C library."""
-    if tables.has_table(f, name, args[0]):
-        return tables.looked_up(f, name, args[0])
-    own = FUNCTIONS.get(name)
-    return own(f, *args) if own is not None else libm.per_lane(f, name, list(args))

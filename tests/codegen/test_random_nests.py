@@ -58,7 +58,9 @@ def programs(draw):
     rank = draw(st.integers(0, 3))
     shape = tuple(draw(SIZES) for _ in range(rank))
     kind = draw(st.sampled_from(FLOATS))
-    inputs = [Buf(f"x{k}", shape, draw(layouts(shape)), kind) for k in range(draw(st.integers(1, 3)))]
+    inputs = [
+        Buf(f"x{k}", shape, draw(layouts(shape)), kind) for k in range(draw(st.integers(1, 3)))
+    ]
     nests, pointwise, rowwise = [], list(inputs), []
     for k in range(draw(st.integers(1, 4))):
         made = draw(results(f"t{k}", shape, pointwise, rowwise))
@@ -84,14 +86,17 @@ def results(draw, name, shape, pointwise, rowwise):
         return nest(shape, value, out=name)
     kept = len(shape) - folded
     combine = draw(st.sampled_from(["add", "max", "min"]))
-    return nest(shape[:kept], lambda i: reduce(combine, shape[kept:], lambda r: value(i + r)), out=name)
+    return nest(
+        shape[:kept], lambda i: reduce(combine, shape[kept:], lambda r: value(i + r)), out=name
+    )
 
 
 def array_for(buf, rng):
     length = 1 + sum((n - 1) * s for n, s in zip(buf.shape, buf.strides)) if all(buf.shape) else 1
     memory = rng.uniform(-1, 1, length).astype(buf.dtype.numpy)
     return np.lib.stride_tricks.as_strided(
-        memory, buf.shape, [s * buf.dtype.itemsize for s in buf.strides])
+        memory, buf.shape, [s * buf.dtype.itemsize for s in buf.strides]
+    )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -115,8 +120,15 @@ def test_random_programs_agree_with_the_interpreter(nests, wanted):
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(st.sampled_from(["int8", "int32", "int64", "uint8"]), st.lists(st.sampled_from(
-    ["add", "sub", "mul", "max", "min", "floordiv", "mod", "xor"]), min_size=1, max_size=5), SIZES)
+@given(
+    st.sampled_from(["int8", "int32", "int64", "uint8"]),
+    st.lists(
+        st.sampled_from(["add", "sub", "mul", "max", "min", "floordiv", "mod", "xor"]),
+        min_size=1,
+        max_size=5,
+    ),
+    SIZES,
+)
 def test_random_integer_chains_wrap_alike(name, steps, n):
     x, y = Buf("x", (n,), None, name), Buf("y", (n,), None, name)
 
@@ -129,7 +141,9 @@ def test_random_integer_chains_wrap_alike(name, steps, n):
     kernel = compile_kernel(nest((n,), body))
     rng = np.random.default_rng(1)
     limits = np.iinfo(x.dtype.numpy)
-    arrays = {k: rng.integers(limits.min, limits.max, n, x.dtype.numpy, endpoint=True) for k in "xy"}
+    arrays = {
+        k: rng.integers(limits.min, limits.max, n, x.dtype.numpy, endpoint=True) for k in "xy"
+    }
     arrays["out"] = np.zeros(n, np.int64)
     reference = interpret(nest((n,), body), arrays)["out"]
     kernel.entry(*[arrays[p].ctypes.data for p in kernel.parameters])

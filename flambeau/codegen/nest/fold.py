@@ -6,7 +6,7 @@ in an order that depends on the lane count only, so the result does too.
 
 from __future__ import annotations
 
-from flambeau.codegen import maths
+from flambeau.codegen.functions import function
 from flambeau.codegen.nest.operations import OPERATIONS
 from flambeau.codegen.nest.types import highest, is_float, lowest, register_type
 from flambeau.codegen.text import Function, Value, constant, lanes_of, vector
@@ -121,7 +121,7 @@ class Folding:
         pivot = f.select(infinite, constant(0.0, top.type), top)
         parts = []
         for m, s in (a, b):
-            grown = maths.function(f, "exp", [f.binary("fsub", m, pivot)])
+            grown = function(f, "exp", [f.binary("fsub", m, pivot)])
             parts.append(f.select(f.compare("oeq", s, 0.0), s, f.binary("fmul", s, grown)))
         return [top, f.binary("fadd", *parts)]
 
@@ -146,7 +146,7 @@ class Folding:
         f = self.f
         if self.combine == "logaddexp":
             top, total = held
-            log = f.binary("fadd", top, maths.function(f, "log", [total]))
+            log = f.binary("fadd", top, function(f, "log", [total]))
             plain = OPERATIONS["isinf"](f, self.dtype, [top])
             return [f.select(f.binary("or", plain, f.compare("uno", top, top)), top, log)]
         if self.combine == "welford":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flambeau.codegen import maths
+from flambeau.codegen.functions import function
 from flambeau.codegen.nest.types import is_float, is_signed, lowest
 from flambeau.codegen.text import Function, Value, constant, element_of, lanes_of, size_of, vector
 from flambeau.core import dtype as dtypes
@@ -29,7 +30,7 @@ def emits(*names: str) -> Callable[[Emit], Emit]:
 def operation(f: Function, name: str, d: dtypes.dtype, args: list[Value]) -> Value:
     """The value of `name` on operands of dtype `d` in registers."""
     emit = OPERATIONS.get(name)
-    return emit(f, d, args) if emit is not None else maths.function(f, name, args)
+    return emit(f, d, args) if emit is not None else function(f, name, args)
 
 
 def integers_of(type: str) -> str:
@@ -308,7 +309,7 @@ def rsqrt(f: Function, d: dtypes.dtype, args: list[Value]) -> Value:
 @emits("pow")
 def power(f: Function, d: dtypes.dtype, args: list[Value]) -> Value:
     if is_float(d):
-        return maths.function(f, "pow", args)
+        return function(f, "pow", args)
     return integer_power(f, d, *args)
 
 
