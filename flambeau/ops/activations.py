@@ -41,11 +41,11 @@ relu = pointwise("relu", relu_ref, scalar=lambda x: maximum(x, 0), low=0.1, into
 
 
 def relu_backward_ref(g, y):
-    return np.where(y > 0, g, g.dtype.type(0))
+    return np.where(y <= 0, g.dtype.type(0), g)
 
 
 relu_backward = pointwise(
-    "relu_backward", relu_backward_ref, scalar=lambda g, y: select(y > 0, g, 0), low=0.1,
+    "relu_backward", relu_backward_ref, scalar=lambda g, y: select(y <= 0, 0, g), low=0.1,
     names=("g", "y"), vjp=dict(g=lambda ct, y: relu_backward(ct, y)))
 
 
