@@ -66,13 +66,16 @@ def digamma(x: float) -> float:
     if x < 0:
         if x == math.floor(x):
             return math.nan
-        return digamma(1 - x) - math.pi / math.tan(math.pi * (x - math.floor(x)))
+        return digamma(1 - x) - math.pi / math.tan(math.pi * (x - round(x)))
     shift = 0.0
     while x < 10:
         shift -= 1 / x
         x += 1
     z = 1 / (x * x)
-    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132)))))
+    series = 0.0
+    for term in (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12):
+        series = series * z + term
+    series *= z
     return shift + math.log(x) - 0.5 / x - series
 
 
@@ -86,7 +89,8 @@ def erfinv(x: float) -> float:
     head = 2 / (math.pi * 0.147) + log / 2
     y = math.copysign(math.sqrt(math.sqrt(head * head - log / 0.147) - head), x)
     for _ in range(4):
-        off = math.erf(y) - x if abs(x) < 0.9 else math.copysign(1 - abs(x) - math.erfc(abs(y)), x)
+        tail = 1 - abs(x) - math.erfc(abs(y))
+        off = math.erf(y) - x if abs(x) < 0.5 else math.copysign(1, x) * tail
         slope = 2 / math.sqrt(math.pi) * math.exp(-y * y)
         y -= off / (slope + y * off)
     return y
