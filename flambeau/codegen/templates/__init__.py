@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 from flambeau.codegen import target
 from flambeau.codegen.templates import conv, pooling
+from flambeau.codegen.templates.attention import AttentionForward
+from flambeau.codegen.templates.attention_backward import AttentionBackward
+from flambeau.codegen.templates.attention_spec import AttentionSpec
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, build
 from flambeau.codegen.templates.epilogue import Epilogue, named
@@ -121,3 +124,19 @@ def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
         return pooling.AveragePool(module, "pool", spec, chosen, backward=backward).emit()
 
     return build(chosen, f"pool_{kind}", emit)
+
+
+def attention_forward(spec: AttentionSpec) -> Program:
+    """o and log-sum-exp [batch, head, query] as ``program(q, k, v, o, lse, *mask)``."""
+    return _attention("forward", spec, target.host(), pool.get_num_threads())
+
+
+def attention_backward(spec: AttentionSpec) -> Program:
+    """Gradients as ``program(q, k, v, o, do, lse, dq, dk, dv, *mask)``; they are overwritten."""
+    return _attention("backward", spec, target.host(), pool.get_num_threads())
+
+
+@functools.lru_cache(maxsize=1024)
+def _attention(kind: str, spec: AttentionSpec, chosen: target.Target, threads: int) -> Program:
+    generator = AttentionForward if kind == "forward" else AttentionBackward
+    return build(chosen, "attention", lambda m: generator(m, "attention", spec, chosen).emit())
