@@ -7,6 +7,7 @@ cycle an element when it gathers. Work that does not vary along any vector loop 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import nodes
@@ -34,47 +35,55 @@ def accesses(roots: Iterable[Expr]) -> list[Expr]:
     return [n for n in nodes(tuple(roots)) if n.kind in ("at", "at_where")]
 
 
-def fold_vector(fold: Expr) -> Expr | None:
-    """The iterator of a fold that most of its accesses move along by one; None if there is none."""
-    best, most = None, 0
-    loads = accesses(values_of(fold))
-    for r in bound_of(fold):
-        units = sum(step(a.args[-1], r) == 1 for a in loads)
-        computed = not any(r in a.free for a in loads) and any(r in v.free for v in values_of(fold))
-        if units > most or (computed and best is None):
-            best, most = r, units
-    return best if best is not None and extent(best) >= 2 else None
+@lru_cache(maxsize=512)
+def fold_vector(fold: Expr, width: int = 16) -> Expr | None:
+    """The iterator of a fold to vectorise, or None when only folds inside of it should be."""
+    values = values_of(fold)
+    candidates = [r for r in bound_of(fold) if extent(r) >= 2 and r not in ragged_by(values)]
+    costs = {v: cost_of(values, v, width) for v in candidates}
+    costs[None] = cost_of(values, None, width)
+    least = min(costs.values())
+    return next(v for v in (*candidates, None) if costs[v] == least)
+
+
+def ragged_by(roots: Iterable[Expr]) -> frozenset:
+    """Iterators that the extents of folds depend on: they cannot be vectors."""
+    extents = [b.attr[1] for f in folds(roots) for b in bound_of(f)]
+    return frozenset().union(*[n.free for n in extents if isinstance(n, Expr)])
 
 
 def vector_loop(flat: Flat, width: int) -> Expr | None:
     """The loop of the kernel to vectorise, or None when only the folds inside should be."""
-    barred = {n.args[-1] for n in nodes(tuple(flat.roots())) if n.kind == "scan"}
-    for f in folds(flat.roots()):
-        for b in bound_of(f):
-            barred |= b.attr[1].free if isinstance(b.attr[1], Expr) else set()
+    roots = flat.roots()
+    barred = ragged_by(roots) | {n.args[-1] for n in nodes(tuple(roots)) if n.kind == "scan"}
     candidates = [None, *[i for i in flat.iters if extent(i) >= 2 and i not in barred]]
     return min(candidates, key=lambda v: (total(flat, v, width), v is None))
 
 
 def total(flat: Flat, v: Expr | None, width: int) -> float:
     """Cycles of the kernel when loop `v` is vectorised."""
-    all_folds = folds(flat.roots())
-    inner = {}
-    for f in all_folds:
-        along = None if v in f.free else fold_vector(f)
-        for b in bound_of(f):
-            inner[b] = along
+    cost = cost_of(flat.roots(), v, width)
+    for p in flat.puts:
+        along = v if v in p.iters else None
+        cost += STORE * trips(p.iters) * access_cost(p.offset, along, width)
+    return cost
+
+
+def cost_of(roots: Iterable[Expr], v: Expr | None, width: int) -> float:
+    """Cycles to compute `roots` everywhere, vectors along `v`, or along folds that it leaves."""
+    roots = tuple(roots)
+    inner: dict[Expr, Expr | None] = {}
     cost = 0.0
-    for f in all_folds:
-        along = None if v in f.free else fold_vector(f)
+    for f in folds(roots):
+        along = None if v in f.free else fold_vector(f, width)
+        inner.update(dict.fromkeys(bound_of(f), along))
         lanes = lanes_for(v if v in f.free else along, width)
         cost += trips(f.free) * trips(bound_of(f)) / lanes
-        cost += trips(f.free) * HORIZONTAL if along is not None and v not in f.free else 0
-    for node in nodes(tuple(flat.roots())):
+        if along is not None:
+            cost += trips(f.free) * HORIZONTAL
+    for node in nodes(roots):
         if not is_index(node) and node.kind not in ("reduce", "item", "tuple", "const"):
             cost += node_cost(node, v, inner, width)
-    for p in flat.puts:
-        cost += STORE * trips(p.iters) * access_cost(p.offset, v if v in p.iters else None, width)
     return cost
 
 
