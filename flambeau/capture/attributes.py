@@ -6,7 +6,7 @@ import functools
 import types
 from typing import Any
 
-from flambeau.capture import trust
+from flambeau.capture import modes, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame, UserError, foreign
 from flambeau.capture.values import (
     CONTAINERS,
@@ -18,7 +18,6 @@ from flambeau.capture.values import (
     is_python_defined,
     static,
 )
-from flambeau.core import context
 
 SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 NATIVE_OWNERS = (
@@ -54,7 +53,7 @@ class Attributes:
             return session.tensors.attribute(owner, name, self)
         if isinstance(owner, InstanceDict):
             return self.run.dict_method(owner, name)
-        if owner is context.state or trust.is_native_class(type(owner)):
+        if id(owner) in modes.REAL or trust.is_native_class(type(owner)):
             return foreign(getattr, owner, name)
         if isinstance(owner, ListShadow) and name not in ("append", "extend"):
             session.whole(owner)
@@ -313,7 +312,7 @@ class Attributes:
         if session.tensors.is_tensor(owner):
             session.tensors.set_attribute(owner, name, value, self)
             return
-        if owner is context.state:
+        if id(owner) in modes.REAL:
             setattr(owner, name, value)
             return
         if isinstance(owner, types.ModuleType):

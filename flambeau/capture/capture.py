@@ -109,7 +109,7 @@ class Attempt:
         self.result: Any = None
         self.stopped = False
         self.before = modes.snapshot()
-        self.changes: dict[str, Any] = {}
+        self.changes: list[tuple[Any, str, Any]] = []
 
     def _frame(self) -> Frame:
         frozen, session = self.frozen, self.session
@@ -161,9 +161,8 @@ class Attempt:
         outputs = Outputs(self.tensors, self.session)
         builder = Builder(self.session, reads, outputs.expression, outputs.number)
         outputs.builder = builder
-        for name, value in self.changes.items():
-            key = (context.state, name, value)
-            self.session.effect(("state", name), ("state", key, None))
+        for change in self.changes:
+            self.session.effect(("state", *change[:2]), ("state", change, None))
         outputs.note_changes()
         if broken is None:
             result = builder.expression(self.result)

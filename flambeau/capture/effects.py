@@ -6,6 +6,7 @@ import collections
 import types
 from typing import Any
 
+from flambeau.capture import modes
 from flambeau.capture.rebuild import Builder
 from flambeau.capture.values import DELETED, ListShadow, static
 
@@ -109,10 +110,14 @@ def _call(builder: Builder, call: tuple, _: Any) -> None:
 
 
 def _state_value(builder: Builder, change: tuple, _: Any) -> None:
-    state, name, value = change
-    text = builder.expression(value)
+    owner, name, value = change
+    if isinstance(value, dict):
+        pairs = [f"{k!r}: {builder.expression(v)}" for k, v in value.items()]
+        text = "{" + ", ".join(pairs) + "}"
+    else:
+        text = builder.expression(value)
     builder.finish()
-    builder.body.line(f"{builder.constant(state)}.{name} = {text}")
+    builder.body.line(f"{builder.constant(modes.put)}({builder.constant(owner)}, {name!r}, {text})")
 
 
 WRITERS = {

@@ -1,40 +1,82 @@
-"""The thread's switches: grad mode, autocast and the like, which captured code reads and sets."""
+"""The thread's switches: grad mode, autocast and the like, which captured code reads and sets.
+
+Library code that runs for real while capturing reads these objects, so interpreted code sets them
+for real too; the capture puts them back at its end, and the program sets them when it runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from flambeau.amp.settings import settings
 from flambeau.core import context
 from flambeau.core.dtype import default_dtype
 from flambeau.tensor import overrides
 
-FIELDS = ("grad_enabled", "inference", "stack", "top")
+SWITCHES: dict[Any, tuple[str, ...]] = {}
+"""Object -> the attributes of it that are switches."""
+for _owner, _names in (
+    (context.state, ("grad_enabled", "inference", "stack", "top")),
+    (overrides.modes, ("stack", "disabled")),
+    (settings, ("enabled", "dtypes", "cache_enabled", "nesting", "cache")),
+):
+    SWITCHES[_owner] = _names
+REAL = {id(o) for o in SWITCHES} | {id(settings.enabled), id(settings.dtypes)}
+REAL.add(id(settings.cache))
+"""Objects that are changed for real while capturing."""
 
 
-def snapshot() -> dict[str, Any]:
-    return {name: getattr(context.state, name) for name in FIELDS}
+def snapshot() -> list[tuple[Any, str, Any]]:
+    """(object, attribute, value) of every switch; dictionaries are copied."""
+    found = []
+    for owner, names in SWITCHES.items():
+        for name in names:
+            value = getattr(owner, name)
+            found.append((owner, name, dict(value) if isinstance(value, dict) else value))
+    return found
 
 
-def restore(saved: dict[str, Any]) -> None:
-    for name, value in saved.items():
-        setattr(context.state, name, value)
+def put(owner: Any, name: str, value: Any) -> None:
+    """Set a switch; dictionaries keep their identity."""
+    if isinstance(value, dict):
+        held = getattr(owner, name)
+        held.clear()
+        held.update(value)
+    else:
+        setattr(owner, name, value)
 
 
-def changes(before: dict[str, Any]) -> dict[str, Any]:
+def restore(saved: list[tuple[Any, str, Any]]) -> None:
+    for owner, name, value in saved:
+        put(owner, name, value)
+
+
+def changes(before: list[tuple[Any, str, Any]]) -> list[tuple[Any, str, Any]]:
     """What the captured code has left set differently."""
-    return {n: v for n, v in snapshot().items() if v is not before[n]}
+    pairs = zip(before, snapshot())
+    return [
+        now for (_, name, old), now in pairs
+        if name != "cache" and old is not now[2] and old != now[2]
+    ]
 
 
-def _described(context_object: Any) -> tuple:
-    return (type(context_object), tuple(sorted(vars(context_object).items(), key=str)))
+def _described(mode: Any) -> tuple:
+    return (type(mode), tuple(sorted(getattr(mode, "__dict__", {}).items(), key=str)))
 
 
 def current() -> tuple:
     """Everything about the thread that a captured program depends on, by value."""
-    state = context.state
-    stack = tuple(map(_described, state.stack)) if state.stack else ()
-    return (state.grad_enabled, state.inference, stack, default_dtype(), overrides.modes.stack)
+    state, stack = context.state, overrides.modes.stack
+    return (
+        state.grad_enabled,
+        state.inference,
+        tuple(map(_described, state.stack)) if state.stack else (),
+        default_dtype(),
+        tuple(map(_described, stack)) if stack else (),
+        overrides.modes.disabled,
+        (*settings.enabled.values(), *settings.dtypes.values(), settings.cache_enabled),
+    )
 
 
 def unchanged() -> tuple[Callable[[], bool], str]:

@@ -12,7 +12,9 @@ import collections
 import types
 from typing import Any
 
-from flambeau.capture import trust
+import numpy as np
+
+from flambeau.capture import modes, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.guards import Guard, Test
 from flambeau.capture.sources import Source
@@ -26,6 +28,8 @@ from flambeau.capture.values import (
 )
 
 LARGEST_CONTAINER = 4000
+UNGUARDED = (dict, list, set, collections.deque, bytearray, memoryview, np.ndarray)
+"""Mutable types; objects of them are read only if they are shadows or made by the frame."""
 STEP_LIMIT = 2_000_000
 
 
@@ -258,9 +262,20 @@ class Session:
 
     def whole(self, value: Any) -> Any:
         """The same value with every untouched list in it filled, before C code sees it."""
+        self.check_readable(value)
         if self.unfilled:
             self._fill_inside(value, 0)
         return value
+
+    def check_readable(self, value: Any) -> None:
+        """Refuse objects from outside whose contents no guard covers."""
+        if (
+            isinstance(value, UNGUARDED)
+            and id(value) not in self.originals
+            and id(value) not in self.created
+            and id(value) not in modes.REAL
+        ):
+            raise GraphBreak(f"a {type(value).__name__} from outside is read")
 
     def _fill_inside(self, value: Any, depth: int) -> None:
         if type(value) is ListShadow and not value.filled:

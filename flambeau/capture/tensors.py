@@ -25,6 +25,7 @@ from flambeau.capture.values import (
 )
 from flambeau.core import context
 from flambeau.core.spec import Spec, spec
+from flambeau.tensor.overrides import TorchFunctionMode
 from flambeau.tensor.tensor import Tensor, storage_of
 
 
@@ -288,6 +289,8 @@ class Tensors:
         if hasattr(value, "__next__") and self.session.is_new(value):
             return
         if isinstance(value, types.FunctionType) and trust.is_native(value):
+            return
+        if isinstance(value, TorchFunctionMode) and trust.is_trusted_class(kind):
             return
         if isinstance(value, InstanceDict):
             raise GraphBreak("an instance dictionary is handed to the tensor library")

@@ -34,6 +34,8 @@ INTERPRETED = (
     "flambeau.autograd.checkpoint",
     "flambeau.autograd.modes",
 )
+EAGER_ONLY = ("flambeau.nn.recurrence", "flambeau.nn.recurrent_kernels")
+"""Library code that computes on arrays."""
 SWITCHES = ("flambeau.random.generator", "flambeau.core.dtype", "flambeau.tensor.inspection")
 """Functions that set what the whole process uses: seeds, default types."""
 OPAQUE_MODULES = frozenset(
@@ -108,7 +110,7 @@ def is_opaque(function: types.FunctionType) -> bool:
         return True
     if function.__dict__.get("_flambeau_disable"):
         return True
-    if module_name(function) in SWITCHES:
+    if module_name(function) in SWITCHES or module_name(function) in EAGER_ONLY:
         return True
     top = module_name(function).partition(".")[0]
     return top in OPAQUE_MODULES and is_trusted(function)
@@ -121,6 +123,8 @@ def offers_frames(code: types.CodeType) -> bool:
     if name.startswith("<") and not name.startswith(("<ipython", "<stdin")):
         return False
     if name.startswith(_PACKAGE):
+        if name.endswith(("recurrence.py", "recurrent_kernels.py")):
+            return False
         return name.startswith((_PACKAGE + "nn" + os.sep, _PACKAGE + "optim" + os.sep))
     _, found, rest = name.partition("site-packages" + os.sep)
     if found and rest.partition(os.sep)[0] in LEFT_ALONE:

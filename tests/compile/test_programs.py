@@ -7,6 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.compile import config, records
+from tests.compile import library_programs  # noqa: F401  its programs join the corpus
 from tests.compile.programs import PROGRAMS
 
 

@@ -361,6 +361,7 @@ class Calls:
         if isinstance(owner, ListShadow) and not owner.filled and name in ("append", "extend"):
             values = args if name == "append" else self.listed(*args)
             return list.extend(owner, values)
+        self.session.check_readable(owner)
         kind = next((k for k in STORES if isinstance(owner, k)), None)
         if kind is not None and name in STORES[kind]:
             if kind is not list and args and (kind is set or name in KEYED):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from flambeau.capture import modes
 from flambeau.capture.attributes import Attributes
 from flambeau.capture.breaks import GraphBreak, UserError, foreign
 from flambeau.capture.bytecodes import VERSION
@@ -18,6 +19,7 @@ from flambeau.capture.interpreter.generators import Generator
 from flambeau.capture.scalars import NUMBER_OPERATORS, computed
 from flambeau.capture.session import Session
 from flambeau.capture.values import (
+    BY_IDENTITY,
     DELETED,
     MISSING,
     PLAIN,
@@ -31,7 +33,7 @@ ACTIVE_METHODS = (
     "__eq__ __hash__ __lt__ __gt__ __le__ __ge__ __len__ __iter__ __next__ __getitem__ __contains__ "
     "__bool__ __index__ __int__ __float__ __add__ __radd__ __array__ __length_hint__"
 ).split()
-SEQUENCES = (list, ListShadow, tuple, str, bytes, range, collections.deque, bytearray)
+SEQUENCES = (list, ListShadow, tuple, str, bytes, range, collections.deque)
 PLAIN_OBJECTS = (
     *PLAIN,
     slice,
@@ -157,14 +159,23 @@ class Data:
 
     def check_inert(self, value: Any, depth: int = 0) -> None:
         """Refuse objects whose Python code C code might run."""
+        self.session.check_readable(value)
         if depth < 6 and type(value) in (list, tuple, dict, set, ListShadow):
             elements = (*value, *value.values()) if isinstance(value, dict) else value
             for element in elements:
                 self.check_inert(element, depth + 1)
         elif isinstance(value, InstanceDict) or (
-            is_active(value) and not self.session.tensors.is_tensor(value)
+            (is_active(value) or not self._is_known(value))
+            and not self.session.tensors.is_tensor(value)
         ):
             raise GraphBreak(f"{type(value).__name__} is handed to a C function")
+
+    def _is_known(self, value: Any) -> bool:
+        """Types whose behaviour in C code depends on nothing that guards do not cover."""
+        kind = type(value)
+        if kind.__flags__ & (1 << 9) or self.is_plain_object(value) or kind is ListShadow:
+            return True
+        return isinstance(value, (*BY_IDENTITY, types.FunctionType, types.MethodType, super))
 
     # Items -----------------------------------------------------------------------------------
 
@@ -185,6 +196,7 @@ class Data:
             return self.call(method, (key,))
         if isinstance(owner, dict):
             self.check_hashable(key)
+            session.check_readable(owner)
             if key not in owner and is_python_defined(type(owner), "__missing__"):
                 raise GraphBreak("__missing__ of a dictionary")
             if isinstance(owner, collections.defaultdict) and key not in owner:
@@ -246,7 +258,7 @@ class Data:
     def _writable(self, owner: Any) -> None:
         """Only containers that are shadows or were made by the frame may change for real."""
         session = self.session
-        if id(owner) in session.originals or session.is_new(owner):
+        if id(owner) in session.originals or session.is_new(owner) or id(owner) in modes.REAL:
             return
         raise GraphBreak(f"{type(owner).__name__} of unknown origin is changed")
 
@@ -261,6 +273,7 @@ class Data:
             container, Generator
         ):
             return any(self._equal(item, value) for item in self.listed(container))
+        self.session.check_readable(container)
         if isinstance(container, (dict, set, frozenset)):
             self.check_hashable(value)
             return foreign(operator.contains, container, value)
@@ -354,6 +367,7 @@ class Data:
         if isinstance(value, InstanceDict):
             names = self.attributes.names(value.owner)
             return {n: self.attributes.own(value.owner, n) for n in names}
+        self.session.check_readable(value)
         if isinstance(value, dict) and not is_active(value):
             return value
         if not hasattr(type(value), "keys"):

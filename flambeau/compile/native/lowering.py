@@ -1,0 +1,111 @@
+"""A segment as loop nests, and the nests as one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flambeau.compile.native.reading import reader
+from flambeau.compile.native.segments import Segment
+from flambeau.eager.native import nests
+from flambeau.graph.graph import Equation, Value
+from flambeau.loops.api import Buf, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentKernel:
+    """A compiled segment.
+
+    entry    takes the addresses of `reads`, `targets` and `results`, then `numbers`
+    reads    tensors from outside; targets: tensors that are overwritten
+    results  values that somebody needs after the segment, with memory of their own
+    views    view equations whose outputs somebody needs, to be made from results
+    """
+
+    entry: Callable[..., None]
+    reads: tuple[Value, ...]
+    targets: tuple[Value, ...]
+    results: tuple[Value, ...]
+    numbers: tuple[Value, ...]
+    views: tuple[Equation, ...]
+
+
+class Lowering:
+    """Names the memory of a segment and writes its nests."""
+
+    def __init__(self, segment: Segment):
+        self.segment = segment
+        self.known: dict[Value, Any] = {}  # value -> Buf, Reader or Scalar
+        self.reads: list[Value] = []
+        self.targets: list[Value] = []
+        self.numbers: list[Value] = []
+        self.nests: list = []
+        self.names: dict[str, Value] = {}
+
+    def buffer(self, value: Value, prefix: str) -> Buf:
+        s = value.spec
+        name = f"{prefix}{len(self.names)}"
+        self.names[name] = value
+        made = self.known[value] = Buf(name, tuple(s.shape), s.strides, s.dtype)
+        return made
+
+    def operand(self, value: Any, compute) -> Any:
+        if not isinstance(value, Value):
+            return value
+        if value in self.known:
+            return self.known[value]
+        if value.spec.weak:
+            name = f"n{len(self.names)}"
+            self.names[name] = value
+            self.numbers.append(value)
+            made = self.known[value] = Scalar(name, nests.number_dtype(value.spec))
+            return made
+        self.reads.append(value)
+        return self.buffer(value, "x")
+
+    def lower(self) -> None:
+        for equation in self.segment.equations:
+            if equation.is_view:
+                self.known[equation.outputs[0]] = reader(
+                    equation, self.known[equation.inputs[0]])
+                continue
+            operands = [self.operand(v, None) for v in equation.inputs]
+            if equation.target is not None:
+                outs = (self.destination(equation.target),)
+            else:
+                outs = tuple(self.buffer(v, "t") for v in equation.outputs)
+            specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v)
+                     for v in equation.inputs]
+            made = nests.written(equation.op, specs, operands, equation.params, outs)
+            self.nests += made if isinstance(made, (tuple, list)) else [made]
+
+    def destination(self, target: Value) -> Buf:
+        found = self.known.get(target)
+        if target not in self.targets:
+            if target in self.reads:
+                self.reads.remove(target)
+            if target not in self.segment.made:
+                self.targets.append(target)
+        return found if isinstance(found, Buf) else self.buffer(target, "w")
+
+
+def compiled(segment: Segment, needed: set[Value]) -> SegmentKernel:
+    """The segment's kernel; `needed` are values that somebody reads after it."""
+    from flambeau.codegen.kernel import compile_kernel
+
+    lowering = Lowering(segment)
+    lowering.lower()
+    views = [e for e in segment.equations if e.is_view and e.outputs[0] in needed]
+    wanted = set(needed)
+    for equation in reversed([e for e in segment.equations if e.is_view]):
+        if equation.outputs[0] in wanted:
+            wanted.add(equation.inputs[0])
+    views = [e for e in segment.equations if e.is_view and e.outputs[0] in wanted]
+    results = [v for e in segment.equations if not e.is_view for v in e.outputs if v in wanted]
+    order = [*lowering.reads, *lowering.targets, *results]
+    parameters = [lowering.known[v].name for v in order]
+    kernel = compile_kernel(lowering.nests, parameters=parameters)
+    numbers = tuple(lowering.names[name] for name in kernel.numbers)
+    return SegmentKernel(kernel.entry, tuple(lowering.reads), tuple(lowering.targets),
+                         tuple(results), numbers, tuple(views))

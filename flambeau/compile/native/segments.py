@@ -1,0 +1,98 @@
+"""Cutting a graph into steps: segments of loop equations, and single equations in between.
+
+A segment's equations run as one program without touching Python, so within it memory must be
+known by one name only: once a piece of memory is written in a segment, the segment reaches it
+through no other value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from flambeau.compile.native.reading import is_readable
+from flambeau.core.spec import Spec
+from flambeau.eager.native import nests
+from flambeau.graph import Graph
+from flambeau.graph.graph import Equation, Value
+from flambeau.graph.numbers import is_number
+from flambeau.graph.passes import memory
+
+LONGEST = 400  # equations; compile time grows faster than a segment
+
+
+@dataclass(slots=True)
+class Segment:
+    """Consecutive equations for one kernel. `made` are the values that its equations compute."""
+
+    equations: list[Equation] = field(default_factory=list)
+    made: set[Value] = field(default_factory=set)
+    touched: dict[Value, set[Value]] = field(default_factory=dict)  # memory -> values used for it
+    written: set[Value] = field(default_factory=set)  # memory
+
+    def accepts(self, equation: Equation, roots: dict[Value, Value]) -> bool:
+        """May the equation join without memory being known by two names?"""
+        target = equation.target
+        for v in (*equation.values(), *((target,) if target is not None else ())):
+            root = roots.get(v, v)
+            names = self.touched.get(root, set()) | {v}
+            if len(names) > 1 and (root in self.written or v is target):
+                return False
+        return len(self.equations) < LONGEST
+
+    def add(self, equation: Equation, roots: dict[Value, Value]) -> None:
+        self.equations.append(equation)
+        self.made.update(equation.outputs)
+        for v in (*equation.values(), *equation.outputs):
+            self.touched.setdefault(roots.get(v, v), set()).add(v)
+        if equation.target is not None:
+            root = roots.get(equation.target, equation.target)
+            self.touched.setdefault(root, set()).add(equation.target)
+            self.written.add(root)
+
+
+def is_plain(value: object) -> bool:
+    """A tensor in CPU memory with elements of known number, or a number."""
+    if not isinstance(value, Value):
+        return True
+    s = value.spec
+    return isinstance(s, Spec) and (s.weak or (
+        s.device.type == "cpu" and s.numel > 0 and not s.dtype.is_complex
+        and all(isinstance(n, int) for n in s.shape)))
+
+
+def is_loop(equation: Equation, segment: Segment) -> bool:
+    """Can the equation be part of a segment?"""
+    op = equation.op
+    if isinstance(op, str) or equation.open_params or equation.is_random:
+        return False
+    if not all(map(is_plain, (*equation.inputs, *equation.outputs))):
+        return False
+    if equation.target is not None:
+        return is_plain(equation.target) and equation.target.spec.numel > 0 and (
+            op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
+    if equation.is_view:
+        return is_readable(equation) and equation.inputs[0] in segment.made
+    return nests.has_lowering(op)
+
+
+def steps(graph: Graph) -> Iterator[Segment | Equation]:
+    """The graph in order, as segments and single equations."""
+    roots = memory(graph)
+    segment = Segment()
+    for equation in graph.equations:
+        if is_number(equation.op) and not any(v in segment.made for v in equation.values()):
+            yield equation
+            continue
+        if is_loop(equation, segment) and segment.accepts(equation, roots):
+            segment.add(equation, roots)
+            continue
+        if segment.equations:
+            yield segment
+            segment = Segment()
+        if is_loop(equation, segment) and segment.accepts(equation, roots):
+            segment.add(equation, roots)
+        else:
+            yield equation
+    if segment.equations:
+        yield segment
