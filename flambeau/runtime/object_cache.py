@@ -15,6 +15,7 @@ import hmac
 import os
 import stat
 import tempfile
+from collections.abc import Callable
 
 LIMIT_BYTES = 512 * 1024 * 1024
 _DIGEST = 32
@@ -112,7 +113,7 @@ def _key(where: str) -> bytes | None:
         return None
 
 
-def _is_private(facts: os.stat_result, kind: object) -> bool:
+def _is_private(facts: os.stat_result, kind: Callable[[int], bool]) -> bool:
     owned = not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
     closed = os.name == "nt" or not facts.st_mode & 0o077
     return owned and closed and kind(facts.st_mode)

@@ -6,6 +6,8 @@ hundreds of named methods are attached by `tensor.public` where each operation i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from flambeau.core.device import CPU
@@ -32,6 +34,19 @@ class Tensor:
 
     __slots__ = ("_array", "_spec", "_storage", "_offset", "_requires_grad", "_node", "_output_nr",
                  "_grad", "_base", "_node_version", "_extra", "__weakref__", "__dict__")
+
+    if TYPE_CHECKING:  # what is attached later, for type checkers
+        _any: Any = None
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __pos__ = _any
+        __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _any
+        __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __abs__ = __and__ = __or__ = __xor__ = _any
+        __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __setitem__ = _any
+        __iadd__ = __isub__ = __imul__ = __itruediv__ = __bool__ = __int__ = __float__ = _any
+        __index__ = __iter__ = __contains__ = __complex__ = _any
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __new__(cls, *args, **kwargs):
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` float data."""
