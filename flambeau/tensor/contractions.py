@@ -36,6 +36,11 @@ def adding(name: str, ranks: tuple[int, int], doc: str, sum_batch: bool = False)
     def add_product(input, left, right, *, beta=1, alpha=1):
         ranked(name, ranks[0], left)
         ranked(name, ranks[1], right)
+        dtype = left.dtype
+        if dtype.is_narrow_float and input.dtype is dtype and right.dtype is dtype:
+            # Rounded once, at the end, as PyTorch does.
+            wide = add_product(input.float(), left.float(), right.float(), beta=beta, alpha=alpha)
+            return wide.to(dtype)
         product = matmul(left, right)
         return combined(name, input, product.sum(0) if sum_batch else product, beta, alpha)
 
