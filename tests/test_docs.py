@@ -1,7 +1,7 @@
 """Every snippet of the docs runs, page by page in one namespace, and prints what the page says.
 
-A `text` block right after a `python` block is what it prints. After a wanted change, write the pages
-anew with `UPDATE_DOCS=1 pytest tests/test_docs.py`, and read the difference.
+A `text` block right after a `python` block is what it prints. After a wanted change, write the
+pages anew with `UPDATE_DOCS=1 pytest tests/test_docs.py`, and read the difference.
 """
 
 import contextlib

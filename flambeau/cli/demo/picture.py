@@ -62,7 +62,8 @@ class Axes:
 def _draw_curve(canvas: Canvas, training: Any) -> None:
     shares, losses = Axes(training.step, 1.0), Axes(training.step, 2.5)
     final = training.accuracies[-1][1]
-    canvas.text((80, 30), f"{final:.1%} of {len(training.held_out[1]):,} unseen digits read right", size=22)
+    count = training.settings.held_out
+    canvas.text((80, 30), f"{final:.1%} of {count:,} unseen digits read right", size=22)
     for tenth in range(0, 11, 2):
         canvas.line([shares.point(0, tenth / 10), shares.point(shares.steps, tenth / 10)], _FAINT)
         canvas.text((70, shares.point(0, tenth / 10)[1]), f"{tenth * 10}%", anchor="rm")
