@@ -40,17 +40,17 @@ heaviside = pointwise("heaviside", heaviside_ref, refuses=(COMPLEX,), names=("x"
 
 
 def nan_to_num_ref(x, nan, posinf, neginf):
-    """NaN and infinities replaced; None means the largest finite values, and 0 for NaN."""
+    """NaN and infinities replaced."""
     if x.dtype.kind == "c":
         parts = [nan_to_num_ref(p, nan, posinf, neginf) for p in (x.real, x.imag)]
         return (parts[0] + 1j * parts[1]).astype(x.dtype)
     if x.dtype.kind != "f":
         return np.array(x)
-    return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 nan_to_num = pointwise("nan_to_num", nan_to_num_ref, names=("x",), samples=lambda rng: (
-    ((rng.normal(size=n),), dict(nan=0.0, posinf=None, neginf=None)) for n in (3, 0)),
+    ((rng.normal(size=n),), dict(nan=0.0, posinf=1.0, neginf=-1.0)) for n in (3, 0)),
     vjp=dict(x=lambda ct, x: ct.masked_fill(~x.isfinite(), 0)))
 
 # Digits --------------------------------------------------------------------------------------

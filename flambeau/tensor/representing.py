@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from flambeau.core import context
-from flambeau.core.dtype import COMPLEX
+from flambeau.core import dtype as dtypes
+from flambeau.core.dtype import COMPLEX, FLOAT
 from flambeau.core.errors import OpError, UnsupportedError, complaint
 from flambeau.ops import pointwise, representation
 from flambeau.tensor import return_types
 from flambeau.tensor.forms import NOTHING, binary, tensor_argument, unary
 from flambeau.tensor.public import public
+from flambeau.tensor.tensor import Tensor
 
 copysign = binary(representation.copysign, "|input| with the sign of `other`.")
 nextafter = binary(representation.nextafter, "The next number after `input` towards `other`.",
@@ -44,21 +46,26 @@ def heaviside(input, values):
     return representation.heaviside(input, values)
 
 
-def replacements(nan, posinf, neginf) -> dict:
-    return dict(nan=nan, posinf=posinf, neginf=neginf)
+def replacements(x: Tensor, nan, posinf, neginf) -> dict:
+    """What stands for NaN and the infinities: 0 and the limits of the dtype by default."""
+    if x.dtype.category >= FLOAT:
+        limits = dtypes.finfo(x.dtype)
+        posinf = limits.max if posinf is None else posinf
+        neginf = limits.min if neginf is None else neginf
+    return dict(nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 
 def nan_to_num_(self, nan=None, posinf=None, neginf=None):
     """self <- self with NaN and infinities replaced."""
     return context.bind_inplace(representation.nan_to_num, self, (self,),
-                                replacements(nan, posinf, neginf))
+                                replacements(self, nan, posinf, neginf))
 
 
 @public(inplace=nan_to_num_, inplace_function=True)
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
     """NaN becomes `nan` (0), infinities `posinf` and `neginf` (the largest finite numbers)."""
-    return representation.nan_to_num(tensor_argument("nan_to_num", input),
-                                     **replacements(nan, posinf, neginf))
+    x = tensor_argument("nan_to_num", input)
+    return representation.nan_to_num(x, **replacements(x, nan, posinf, neginf))
 
 
 # Rounding ------------------------------------------------------------------------------------

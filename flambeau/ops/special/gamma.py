@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from flambeau.ops.error_function import erfc64
 from flambeau.ops.special.real import piecewise, polynomial, special
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
@@ -21,8 +22,10 @@ def zeta_values(x, q):
     out = np.full(x.shape, np.nan)
     whole = q == np.floor(q)
     out[x == 1] = np.inf
+    out[(x == np.inf) & (q > 0)] = np.where(q == 1, 1.0, np.where(q > 1, 0.0, np.inf))[
+        (x == np.inf) & (q > 0)]
     out[(x > 1) & (q <= 0) & whole] = np.inf
-    fine = (x > 1) & ((q > 0) | (~whole & (x == np.floor(x)))) & np.isfinite(q)
+    fine = (x > 1) & ((q > 0) | (~whole & (x == np.floor(x)))) & np.isfinite(q) & np.isfinite(x)
     if fine.any():
         out[fine] = _zeta(x[fine], q[fine])
     out[(x > 1) & (q == np.inf)] = 0
@@ -104,7 +107,7 @@ def digamma_values(x):
 
 def digamma_left(x):
     """Reflection (DLMF 5.5.4)."""
-    return digamma_right(1 - x) - math.pi / np.tan(math.pi * (x - np.floor(x)))
+    return digamma_right(1 - x) - math.pi / np.tan(math.pi * (x - np.round(x)))
 
 
 def digamma_right(x):
@@ -160,6 +163,23 @@ def upper_fraction(a, x):
     return h * prefactor(a, x) * a
 
 
+def uniform(a, x, lower: bool):
+    """P or Q for a huge `a`: Temme's expansion about x = a (DLMF 8.12.3), two terms."""
+    sigma = (x - a) / a
+    half_square = np.where(np.abs(sigma) < 1e-4, sigma * sigma * (0.5 - sigma / 3 + sigma ** 2 / 4),
+                           sigma - np.log1p(sigma))
+    eta = np.copysign(np.sqrt(2 * half_square), sigma)
+    near = np.abs(eta) < 0.05
+    far_eta, far_sigma = np.where(near, 1.0, eta), np.where(near, 1.0, sigma)
+    first = np.where(near, polynomial(eta, (1 / 2835, 1 / 864, -2 / 135, 1 / 12, -1 / 3)),
+                     1 / far_sigma - 1 / far_eta)
+    second = np.where(near, polynomial(eta, (1 / 378, -1 / 288, -1 / 540)),
+                      far_eta ** -3 - far_sigma ** -3 - far_sigma ** -2 - 1 / (12 * far_sigma))
+    rest = np.exp(-a * half_square) / np.sqrt(2 * math.pi * a) * (first + second / a)
+    z = eta * np.sqrt(a / 2)
+    return erfc64(-z) / 2 - rest if lower else erfc64(z) / 2 + rest
+
+
 def incomplete(a, x, lower: bool):
     """P(a, x), or Q = 1 - P, regularised."""
     out = np.full(x.shape, np.nan)
@@ -170,6 +190,10 @@ def incomplete(a, x, lower: bool):
     p = np.where(undefined, np.nan, p)
     out[certain] = (p if lower else 1 - p)[certain]
     usual = valid & ~certain
+    huge = usual & (a > 1e5)
+    if huge.any():
+        out[huge] = uniform(a[huge], x[huge], lower)
+    usual &= ~huge
     small = usual & (x < a + 1)
     if small.any():
         value = lower_series(a[small], x[small])
