@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import types
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from flambeau.capture import modes, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame, UserError, foreign
 from flambeau.capture.values import (
-    CONTAINERS,
     DELETED,
     MISSING,
     InstanceDict,
@@ -20,21 +20,7 @@ from flambeau.capture.values import (
 )
 
 SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
-NATIVE_OWNERS = (
-    *CONTAINERS,
-    super,
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    range,
-    slice,
-    types.BuiltinFunctionType,
-    types.CodeType,
-    BaseException,
-)
-"""Objects without attributes that a program could have changed: read for real."""
+BUILTIN_WITH_ATTRIBUTES = (collections.OrderedDict, collections.defaultdict, collections.deque)
 
 
 class Attributes:
@@ -69,8 +55,11 @@ class Attributes:
             return self._of_method(owner, name)
         if name == "__class__":
             return self.run.type_of(owner)
-        if self.run.is_plain_object(owner):
-            return foreign(getattr, owner, name)
+        if self.run.is_plain_object(owner) or type(owner) in BUILTIN_WITH_ATTRIBUTES:
+            found = foreign(getattr, owner, name)
+            if name == "__dict__" and session.is_new(owner):
+                session.note_created(found)
+            return found
         return self._of_instance(owner, name)
 
     def _of_instance(self, owner: Any, name: str) -> Any:

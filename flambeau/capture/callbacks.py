@@ -17,6 +17,10 @@ class Callback:
         self.run, self.function = run, function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        session = self.run.session
+        for value in args:  # containers that the C code or the library has made
+            if isinstance(value, (list, dict, set)) and id(value) not in session.originals:
+                session.note_created(value)
         return native_side(self.run.call, self.function, args, kwargs)
 
 

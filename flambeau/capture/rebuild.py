@@ -139,7 +139,9 @@ class Builder:
         return self.name(value, self.entries(value))
 
     def make_ordered(self, value: Any) -> str:
-        return self.name(value, f"{self.constant(type(value))}({self.entries(value)})")
+        name = self.name(value, f"{self.constant(type(value))}({self.entries(value)})")
+        self.tasks.append(lambda: self._attributes(name, value))
+        return name
 
     def make_default(self, value: collections.defaultdict) -> str:
         factory = self.expression(value.default_factory)

@@ -300,6 +300,8 @@ class Tensors:
     def _adopted(self, value: Any) -> Any:
         """Results: tensors made from data join the graph, containers are the frame's own."""
         kind = type(value)
+        if value is TRACED:
+            return value
         if isinstance(value, Tensor):
             return self._adopted_tensor(value)
         if kind in (list, dict, set):

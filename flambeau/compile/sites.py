@@ -77,14 +77,19 @@ class Site:
         """Run the frame, whose function provides globals and closure."""
         for entry in self.entries:
             result = entry.program(function, *values)
-            if result is MISS:
-                continue
-            if result is FAILED:
-                return self.plain(function, values)
-            if entry.bridge is None:
-                return result
-            return self.leave(entry, function, result)
+            if result is not MISS:
+                if entry.bridge is None and result is not FAILED:
+                    return result
+                return self.concluded(entry, function, values, result)
         return self.missed(function, values)
+
+    def concluded(
+        self, entry: Entry, function: types.FunctionType, values: tuple, result: Any
+    ) -> Any:
+        """The frame's result, from what a program that fits has given."""
+        if result is FAILED:
+            return self.plain(function, values)
+        return result if entry.bridge is None else self.leave(entry, function, result)
 
     def leave(self, entry: Entry, function: types.FunctionType, state: tuple) -> Any:
         """Go on behind a program that ends at a break."""
@@ -128,7 +133,10 @@ class Site:
         """No program fits: capture another one, or run as Python does."""
         if self.skipped or getattr(busy, "capturing", False):
             return self.plain(function, values)
+        known = len(self.entries)
         with _lock:
+            if len(self.entries) != known:  # another thread has captured meanwhile
+                return self.call(function, *values)
             if len(self.entries) >= config.cache_size_limit:
                 self._limit(function, values)
                 return self.plain(function, values)
@@ -140,9 +148,7 @@ class Site:
             self.entries.remove(entry)
             self._skip("the guards of a new program do not hold")
             return self.plain(function, values)
-        if result is FAILED:
-            return self.plain(function, values)
-        return result if entry.bridge is None else self.leave(entry, function, result)
+        return self.concluded(entry, function, values, result)
 
     def _captured(self, function: types.FunctionType, values: tuple) -> Entry | None:
         self._learn(function, values)

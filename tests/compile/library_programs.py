@@ -125,7 +125,7 @@ def transformer_layer():
 
 
 @program
-def recurrent_net():
+def recurrent_net_io():
     net = seeded(lambda: nn.LSTM(3, 4, num_layers=2, batch_first=True))
 
     def f(a):
@@ -384,8 +384,17 @@ def index_assignment():
     def f(a, index):
         out = torch.zeros(4, 2)
         out[index] = a
-        out[out > 1] = 1.0
         out.index_add_(0, index, a)
         return out, a[index % 2], out.argmax(1)
 
     return f, [(x(2, 2), torch.tensor([3, 1]))] * 2, None
+
+
+@program
+def boolean_mask_io():
+    def f(a):
+        out = a.clone()
+        out[out > 1] = 1.0
+        return out, a[a > 0].sum()
+
+    return f, [(x(3, 2),)] * 2, None

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.capture import modes
+from flambeau.capture import modes, trust
 from flambeau.capture.attributes import Attributes
 from flambeau.capture.breaks import GraphBreak, UserError, foreign
 from flambeau.capture.bytecodes import VERSION
@@ -155,6 +155,8 @@ class Data:
         ):
             if type(type(key)).__name__ in ("EnumType", "EnumMeta"):
                 return
+            if trust.is_native_class(type(key)):
+                return
             raise GraphBreak(f"{type(key).__name__} is used as a key")
 
     def check_inert(self, value: Any, depth: int = 0) -> None:
@@ -203,7 +205,8 @@ class Data:
                 return self._default_item(owner, key)
         elif not isinstance(owner, SEQUENCES) and not self.is_plain_object(owner):
             raise GraphBreak(f"indexing of {type(owner).__name__}")
-        return foreign(operator.getitem, session.whole(owner), self.index(key))
+        found = foreign(operator.getitem, session.whole(owner), self.index(key))
+        return session.note_created(found) if isinstance(key, slice) else found
 
     def index(self, key: Any) -> Any:
         """A key as C code needs it: symbolic integers become the number they are now."""
@@ -506,13 +509,15 @@ class InstanceDictMethods:
         return len(self.run.attributes.names(self.owner))
 
     def keys(self) -> list[str]:
-        return self.run.attributes.names(self.owner)
+        return self.run.session.note_created(self.run.attributes.names(self.owner))
 
     def items(self) -> list[tuple[str, Any]]:
-        return list(self.run.mapping(InstanceDict(self.owner)).items())
+        found = list(self.run.mapping(InstanceDict(self.owner)).items())
+        return self.run.session.note_created(found)
 
     def values(self) -> list[Any]:
-        return list(self.run.mapping(InstanceDict(self.owner)).values())
+        found = list(self.run.mapping(InstanceDict(self.owner)).values())
+        return self.run.session.note_created(found)
 
     def copy(self) -> dict[str, Any]:
         made = dict(self.run.mapping(InstanceDict(self.owner)))

@@ -40,6 +40,11 @@ class Segment:
                 return False
         return len(self.equations) < LONGEST
 
+    def independent(self, equation: Equation, roots: dict[Value, Value]) -> bool:
+        """Does the equation read nothing that the segment computes or overwrites?"""
+        return not any(v in self.made or roots.get(v, v) in self.written
+                       for v in equation.values())
+
     def add(self, equation: Equation, roots: dict[Value, Value]) -> None:
         self.equations.append(equation)
         self.made.update(equation.outputs)
@@ -81,7 +86,7 @@ def steps(graph: Graph) -> Iterator[Segment | Equation]:
     roots = memory(graph)
     segment = Segment()
     for equation in graph.equations:
-        if is_number(equation.op) and not any(v in segment.made for v in equation.values()):
+        if is_number(equation.op) and segment.independent(equation, roots):
             yield equation
             continue
         if is_loop(equation, segment) and segment.accepts(equation, roots):
