@@ -81,7 +81,6 @@ FLAGS = {
 }
 CASES = [(name, flags) for name, variants in FLAGS.items() for flags in variants]
 REAL_ONLY = {"Adafactor", "Muon"}
-# Muon orthogonalises in bfloat16, where the two libraries' matrix products round differently.
 TOLERANCE = {"float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "bfloat16": 4e-2}
 
 
@@ -128,7 +127,9 @@ def assert_same(mine, theirs, dtype, factor=1):
 def compared(name, flags, dtype):
     mine, my_optimizer = trained(fb, name, flags, dtype)
     theirs, their_optimizer = trained(torch, name, flags, dtype)
-    assert_same(mine, theirs, dtype, 500 if name == "Muon" and dtype != "bfloat16" else 1)
+    if name == "Muon":
+        dtype = "bfloat16"  # what it orthogonalises in, whatever the parameters are
+    assert_same(mine, theirs, dtype)
     return my_optimizer, their_optimizer
 
 
