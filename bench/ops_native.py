@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from flambeau.codegen.kernel import Kernel, compile_kernel
-from flambeau.loops.api import Buf, maximum, nest, reduce, unary
+from flambeau.loops.api import Buf, check, maximum, nest, reduce, scan, unary
 from flambeau.runtime import pool
 
 THREADS = int(os.environ.get("THREADS", "2"))
@@ -114,6 +114,82 @@ def transposed_add(n: int):
     return nest((side, side), lambda i: x[i] + y[i[::-1]]), dict(x=a, y=b), lambda: a + b.t()
 
 
+def cross_entropy(n: int):
+    m, k = rows(n, 4096)
+    x, t = Buf("x", (m, k)), Buf("t", (m,), None, "int64")
+    a, target = torch.randn(m, k), torch.randint(0, k, (m,))
+
+    def row(i):
+        top = reduce("max", (k,), lambda r: x[i + r])
+        total = reduce("add", (k,), lambda r: unary("exp", x[i + r] - top))
+        return top + unary("log", total) - x[i[0], check(t[i], k, "cross_entropy")]
+
+    lowered = nest((), lambda i: reduce("add", (m,), row) * (1.0 / m))
+    return lowered, dict(x=a, t=target), lambda: torch.nn.functional.cross_entropy(a, target)
+
+
+def batch_norm(n: int):
+    side, c = 14, 64
+    m = max(1, n // (c * side * side))
+    shape = (m, c, side, side)
+    x, w, b = Buf("x", shape), Buf("w", (c,)), Buf("b", (c,))
+    a, weight, bias = torch.randn(shape), torch.rand(c), torch.rand(c)
+    count = m * side * side
+
+    def body(i):
+        def at(r):
+            return x[r[0], i[1], r[1], r[2]]
+
+        mean = reduce("add", (m, side, side), at) * (1.0 / count)
+        square = reduce("add", (m, side, side), lambda r: (at(r) - mean) * (at(r) - mean))
+        scale = unary("rsqrt", square * (1.0 / count) + 1e-5) * w[i[1]]
+        return (x[i] - mean) * scale + b[i[1]]
+
+    def reference():
+        return torch.nn.functional.batch_norm(a, None, None, weight, bias, True)
+
+    return nest(shape, body), dict(x=a, w=weight, b=bias), reference
+
+
+def argmax(n: int):
+    m, k = rows(n, 512)
+    x = Buf("x", (m, k))
+    a = torch.randn(m, k)
+    lowered = nest((m,), lambda i: reduce("argmax", (k,), lambda r: x[i + r])[1])
+    return lowered, dict(x=a), lambda: a.argmax(1)
+
+
+def cumsum(n: int):
+    m, k = rows(n, 512)
+    x = Buf("x", (m, k))
+    a = torch.randn(m, k)
+    return nest((m, k), lambda i: scan("add", i[1], x[i])), dict(x=a), lambda: a.cumsum(1)
+
+
+def embedding(n: int):
+    m, k = rows(n, 256)
+    w, t = Buf("w", (5000, k)), Buf("t", (m,), None, "int64")
+    a, index = torch.randn(5000, k), torch.randint(0, 5000, (m,))
+    lowered = nest((m, k), lambda i: w[check(t[i[:1]], 5000, "embedding"), i[1]])
+    return lowered, dict(w=a, t=index), lambda: torch.nn.functional.embedding(index, a)
+
+
+def max_pool(n: int):
+    side = 28
+    m = max(1, n // (16 * side * side))
+    x = Buf("x", (m, 16, side, side))
+    a = torch.randn(m, 16, side, side)
+
+    def body(i):
+        return reduce("max", (2, 2), lambda r: x[i[0], i[1], i[2] * 2 + r[0], i[3] * 2 + r[1]])
+
+    return (
+        nest((m, 16, side // 2, side // 2), body),
+        dict(x=a),
+        lambda: torch.nn.functional.max_pool2d(a, 2),
+    )
+
+
 CASES: dict[str, Callable] = dict(
     add=add,
     gelu=gelu,
@@ -123,6 +199,12 @@ CASES: dict[str, Callable] = dict(
     sum_all=sum_all,
     sum_axis0=sum_axis0,
     transposed_add=transposed_add,
+    cross_entropy=cross_entropy,
+    batch_norm=batch_norm,
+    argmax=argmax,
+    cumsum=cumsum,
+    embedding=embedding,
+    max_pool=max_pool,
 )
 
 

@@ -10,13 +10,15 @@ read again in between live inside of the kernel.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from flambeau.codegen import target as targets
-from flambeau.codegen.nest import launcher
+from flambeau.codegen.nest import foreach, launcher
 from flambeau.codegen.nest.program import NestProgram
 from flambeau.loops.nest import Nest
+from flambeau.loops.verify import verify
 from flambeau.runtime import jit
 from flambeau.schedule.fuse import fused
 from flambeau.schedule.liveness import externals
@@ -70,11 +72,23 @@ def compile_kernel(
     outside = tuple(parameters) if parameters is not None else externals(given)
     machine = machine_of(target)
     groups = fused(given, outside, machine)
+    if os.environ.get("FLAMBEAU_CHECK") == "1":
+        verify(given)
+        verify(n for group in groups for n in group)
+    flat = tuple(n for group in groups for n in group)
     plans: list[Plan] = []
     for group in groups:
         plans += planned(list(group), machine, len(plans))
-    program = NestProgram(target, groups, tuple(plans), outside, threads)
+    program = NestProgram(target, flat, tuple(plans), outside, threads)
     text = program.text()
     library = jit.load(text, cpu=target.cpu, features=target.features)
     entry = launcher.entry(program.description(), library)
     return Kernel(entry, outside, program.number_names(), groups, tuple(plans), text)
+
+
+def compile_foreach(
+    nest: Nest, *, parameters: Sequence[str] | None = None, target: targets.Target | None = None
+) -> foreach.ForeachKernel:
+    """One elementwise nest over many tensors; see `flambeau.codegen.nest.foreach`."""
+    target = target or targets.host()
+    return foreach.compile_foreach(nest, machine_of(target), parameters=parameters, target=target)

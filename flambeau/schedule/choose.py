@@ -19,7 +19,9 @@ from flambeau.schedule.domain import bound_of, folds, is_index, values_of
 from flambeau.schedule.flat import Flat
 
 GATHER = 1.2  # cycles an element
+PREFIXES = frozenset(("add", "mul", "max", "min", "any", "all", "xor"))  # scanned lane by lane
 STORE = 1.6  # a store's cycles for a load's
+SCAN_LATENCY = 4.0  # cycles from one running value to the next
 HORIZONTAL = 10.0  # cycles to fold one vector into a scalar
 
 
@@ -55,7 +57,8 @@ def ragged_by(roots: Iterable[Expr]) -> frozenset:
 def vector_loop(flat: Flat, width: int) -> Expr | None:
     """The loop of the kernel to vectorise, or None when only the folds inside should be."""
     roots = flat.roots()
-    barred = ragged_by(roots) | {n.args[-1] for n in nodes(tuple(roots)) if n.kind == "scan"}
+    scans = [n for n in nodes(tuple(roots)) if n.kind == "scan"]
+    barred = ragged_by(roots) | {n.args[-1] for n in scans if n.attr[0] not in PREFIXES}
     candidates = [None, *[i for i in flat.iters if extent(i) >= 2 and i not in barred]]
     return min(candidates, key=lambda v: (total(flat, v, width), v is None))
 
@@ -98,6 +101,9 @@ def node_cost(node: Expr, v: Expr | None, inner: dict, width: int) -> float:
     )
     if node.kind in ("at", "at_where"):
         return trips(node.free) * access_cost(node.args[-1], along, width)
+    if node.kind == "scan":
+        each = SCAN_LATENCY if along is None else 8.0 if along is node.args[-1] else 1.0
+        return trips(node.free) * each / lanes_for(along, width)
     return trips(node.free) * cycles(node) / lanes_for(along, width)
 
 

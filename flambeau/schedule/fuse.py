@@ -87,6 +87,9 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
     inner = folds([value])
     elements = trips(iters)
     if inner:
+        # A fold inside of another fold runs for each of its steps, whatever it depends on.
+        if not all(x.free <= set(consumer.iters) for x in loads):
+            return False
         once = all(trips(x.free) <= elements for x in loads)
         return once and len(loads) <= 2 and not any(is_shared_out(f, iters) for f in inner)
     once = all(turns(x, consumer) <= elements for x in loads)

@@ -98,7 +98,7 @@ def row_named(flat: Flat, vector: Expr | None) -> tuple[Flat, Expr | None]:
         bound_of(f)[0] for f in folds(flat.roots()) if len(bound_of(f)) == 1 and last not in f.free
     ]
     same = next((r for r in rows if r.attr[1] == last.attr[1] and r not in flat.iters), None)
-    if same is None or any(s.kind == "scan" for s in flat.roots()):
+    if same is None or scan_loops(flat):
         return flat, vector
     return flat.mapped({last: same}, (*flat.iters[:-1], same)), same if vector is last else vector
 
@@ -120,7 +120,8 @@ def with_lanes(p: Pass, machine: Machine) -> Pass:
         side = min(one, MOST_TILE)
         blocks = BLOCKS_OF_ROWS if extent(tile) >= BLOCKS_OF_ROWS * side else 1
         return replace(p, lanes=side, tail=side, tile=tile, rows=blocks * side, staged=staged)
-    return replace(p, body=body, lanes=one * unroll(p, roots, machine, one), tail=one)
+    times = 1 if p.scans else unroll(p, roots, machine, one)
+    return replace(p, body=body, lanes=one * times, tail=one)
 
 
 def transposed_loads(p: Pass) -> tuple[Expr | None, tuple[Expr, ...]]:

@@ -137,7 +137,7 @@ def test_scans_run_last_and_alone():
         ["for i1<256 by 64:", "for i0<32:"]
     ]
     assert loops(nest(x.shape, lambda i: scan("add", i[1], x[i]))) == [
-        ["for i0<32 by 32:", "for i1<256:"]
+        ["for i0<32:", "for i1<256 by 16:"]
     ]
 
 

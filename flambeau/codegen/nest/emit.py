@@ -164,21 +164,45 @@ class Emitter(Accesses):
         assert i is not None
         per = len(state) // len(tiers)
         results: list[Value] = []
+        scans = [Folding(f, s) for s in p.scans]
+        running = [g.start(1) for g in scans]
         for tier, (lanes, masked) in enumerate(tiers):
             end = high if masked or lanes == 1 else self.whole_steps(low, high, lanes)
             mine = state[tier * per : (tier + 1) * per]
             with (
-                f.loop(low, end, lanes, mine) as loop,
+                f.loop(low, end, lanes, [*mine, *flat([running])]) as loop,
                 self.opened(i, loop.index),
                 self.lanes_of_loop(i, lanes, self.tail_mask(loop.index, low, end, lanes, masked)),
             ):
                 if p.tile is not None:
                     self.tile_block(p)
                 else:
-                    loop.next = self.loops(p, at + 1, tiers, foldings, loop.carried, None, tier)
-            results += loop.results
+                    held = unflat(loop.carried[per:], [running])[0]
+                    after = [self.prefixed(g, s, h) for g, s, h in zip(scans, p.scans, held)]
+                    inner = self.loops(p, at + 1, tiers, foldings, loop.carried[:per], None, tier)
+                    loop.next = [*inner, *flat([after])]
+            results += loop.results[:per]
+            running = unflat(loop.results[per:], [running])[0]
             low = end
         return results
+
+    def prefixed(self, g: Folding, node: Expr, running: list[Value]) -> list[Value]:
+        """Running folds of all lanes by doubling distances; the last lane runs on."""
+        f, lanes = self.f, self.lanes
+        x = self.widened(self.value(node.args[0]))
+        start = g.start(lanes)[0]
+        if self.mask is not None:
+            x = f.select(self.mask, x, start)
+        step = 1
+        while step < lanes:
+            moved = f.shuffle(
+                start, x, [lane if lane < step else lanes + lane - step for lane in range(lanes)]
+            )
+            (x,) = g.merge([moved], [x])
+            step *= 2
+        whole = g.merge([f.splat(running[0], lanes)], [x])
+        self.scopes[-1][node] = g.finish(whole)
+        return [f.extract(whole[0], lanes - 1)]
 
     def tile_block(self, p: Pass) -> None:
         """One square block: transpose what must be, then run the loop of the block's rows."""

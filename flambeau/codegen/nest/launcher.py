@@ -270,17 +270,15 @@ class Description:
 
     pointers: int
     letters: tuple[int, ...]  # one an argument: POINTER, INTEGER or DOUBLE
-    scratch: tuple[int, ...]  # bytes of each scratch buffer
+    scratch: tuple[int, ...]  # the offset of each scratch buffer
+    scratch_bytes: int
     launches: tuple[Launch, ...]  # empty when `run` computes them
     run: str | None  # a function of the module that launches by itself
     op: str  # who complains about an index
 
     def words(self, library: jit.Library, message: int) -> list[int]:
         """The block of words."""
-        offsets, total = [], 0
-        for nbytes in self.scratch:
-            offsets.append(total)
-            total += -(-nbytes // 64) * 64
+        offsets, total = self.scratch, self.scratch_bytes
         slots = len(self.letters) + len(self.scratch)
         release = sum(x.work for x in self.launches) >= LONG_NANOSECONDS
         head = [
