@@ -1,4 +1,4 @@
-"""Binding the arguments of a call to the slots of a function, with the errors that Python raises."""
+"""Binding the arguments of a call to the slots of a function, with Python's errors."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ class Attributes:
             return MISSING
         source = session.source(owner)
         if name in entries:
-            return entries[name] if source is None else session.wrap(
-                entries[name], source.entry(name)
+            return (
+                entries[name] if source is None else session.wrap(entries[name], source.entry(name))
             )
         if source is not None:
             session.guard(source, "absent", name)
@@ -429,5 +429,3 @@ class Attributes:
 
 def _holds_member(cls: type, *, name: str, value: Any) -> bool:
     return cls.__dict__.get(name) is value
-
-

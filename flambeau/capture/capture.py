@@ -231,7 +231,7 @@ class Attempt:
         """Objects that are changed must not be other objects that the program knows."""
         session = self.session
         changed = {id(s) for kind, s, _ in session.effects.values() if kind == "attribute"}
-        changed |= {i for i in session.snapshots}
+        changed |= set(session.snapshots)
         changed |= set(session.unfilled)
         groups: dict[type, dict[int, Source]] = {}
         mutated: set[type] = set()
@@ -240,9 +240,7 @@ class Attempt:
             if source is None or source.is_constant or session.tensors.is_tensor(value):
                 continue
             kind = self.run.type_of(value)
-            if id(value) in session.originals:
-                groups.setdefault(kind, {})[id(source)] = source
-            elif id(value) not in session.shadows:
+            if id(value) in session.originals or id(value) not in session.shadows:
                 groups.setdefault(kind, {})[id(source)] = source
             if id(value) in changed:
                 mutated.add(kind)
@@ -307,7 +305,9 @@ def _captured(frozen: Frozen, options: Options, shift: int) -> Captured:
             stop = _earlier(made, stop)
             reason = reason or GraphBreak(str(found))
         except UserError as error:
-            raise SkipFrame(f"the frame raises {type(error.value).__name__}: {error.value}") from None
+            raise SkipFrame(
+                f"the frame raises {type(error.value).__name__}: {error.value}"
+            ) from None
         except UnknownBytecode as error:
             raise SkipFrame(str(error)) from None
     raise SkipFrame("no place was found where the frame could be left")

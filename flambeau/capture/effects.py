@@ -41,9 +41,7 @@ def _differs(now: Any, before: Any) -> bool:
     if len(now) != len(before):
         return True
     if isinstance(now, dict):
-        return any(
-            a is not b or now[a] is not before[b] for a, b in zip(now, before)
-        )
+        return any(a is not b or now[a] is not before[b] for a, b in zip(now, before))
     if isinstance(now, set):
         return now != before
     return any(a is not b for a, b in zip(now, before))

@@ -4,8 +4,8 @@
         model(x)                # callback(function, code, arguments) -> code object or None
 
 The generated machine code is never freed, because CPython may still be inside it, and it is
-uninstalled at exit, before the interpreter takes itself apart. Where the layout of CPython is not the
-one we know, `available()` is False and the callers fall back to assigning `function.__code__`.
+uninstalled at exit, before the interpreter takes itself apart. Where the layout of CPython is not
+the one we know, `available()` is False, and functions called from broken frames stay plain Python.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class _Hook:
         pointer = ctypes.c_void_p
         _api.PyThread_tss_create.argtypes = [pointer]
         _api.PyInterpreterState_Get.restype = pointer
-        get, put, request = (getattr(_api, name) for name in _NAMES)
         self._get = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_ssize_t, pointer)(
             (_NAMES[0], _api)
         )

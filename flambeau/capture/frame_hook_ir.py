@@ -1,6 +1,6 @@
 """The PEP 523 frame evaluation hook as LLVM IR text.
 
-Policy of the generated `hook(thread, frame, throw)`; everything that needs Python is left to Python:
+Policy of the generated `hook(thread, frame, throw)`; what needs Python is left to Python:
 
 * inactive thread, generator-like code, or a code object marked None: the frame runs as it is;
 * a code object with a lookup: `lookup(function, *raw_arguments)` gives the code object to run, or

@@ -1,8 +1,8 @@
 """Where CPython keeps the parts of a frame, a code object and a thread state.
 
-The frame hook writes to these structures from generated code, so a wrong offset is a crash: a layout
-is used only after `matches_this_interpreter` has read known values back through it, and versions that
-nobody has tried must pass a trial in a subprocess first (see `frame_hook`).
+The frame hook writes to these structures from generated code, so a wrong offset is a crash: a
+layout is used only after `matches_this_interpreter` has read known values back through it, and
+versions that nobody has tried must pass a trial in a subprocess first (see `frame_hook`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
     code_bytecode: int
     code_framesize: int | None
     instruction_bias: int
-    """Distance of the saved instruction pointer of a frame that has not started from its bytecode."""
+    """From the bytecode to the saved instruction pointer of a frame that has not started."""
     thread_c_recursion: int | None
     """3.12 charges the C recursion budget for every frame that the hook runs."""
 

@@ -1,8 +1,8 @@
 """The canonical instruction set that the interpreter executes.
 
-`program(code)` turns the listing of a code object into a tuple of `Instruction`, index for index, so
-that a place means the same here and where code is assembled. Names that differ between versions and
-mean the same are one name; what differs in meaning keeps its own.
+`program(code)` turns the listing of a code object into a tuple of `Instruction`, index for index,
+so that a place means the same here and where code is assembled. Names that differ between versions
+and mean the same are one name; what differs in meaning keeps its own.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def changes(before: list[tuple[Any, str, Any]]) -> list[tuple[Any, str, Any]]:
     """What the captured code has left set differently."""
     pairs = zip(before, snapshot())
     return [
-        now for (_, name, old), now in pairs
+        now
+        for (_, name, old), now in pairs
         if name != "cache" and old is not now[2] and old != now[2]
     ]
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from flambeau.autograd.views import bump
 from flambeau.capture.breaks import SkipFrame
 from flambeau.capture.guards import Writer
 from flambeau.capture.rebuild import Builder, Unrebuildable
@@ -14,7 +15,6 @@ from flambeau.capture.sources import Source
 from flambeau.capture.tensors import Tensors, foreign_nodes, is_spent
 from flambeau.capture.traced import SpentNode
 from flambeau.capture.values import UNREAD
-from flambeau.autograd.views import bump
 from flambeau.graph import Graph, Value
 from flambeau.graph.interpret import Plan, Untouched, run_recorded
 from flambeau.graph.passes import without_aliases, without_dead_code, without_final_copies

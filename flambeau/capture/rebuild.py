@@ -273,7 +273,9 @@ class Builder:
         if isinstance(value, dict):
             kind = self.constant(dict if not hasattr(value, "move_to_end") else type(value))
             name = self.name(value, f"{self.constant(cls)}.__new__({self.constant(cls)})")
-            self.tasks.append(lambda: self.body.line(f"{kind}.update({name}, {self.entries(value)})"))
+            self.tasks.append(
+                lambda: self.body.line(f"{kind}.update({name}, {self.entries(value)})")
+            )
         elif isinstance(value, list):
             name = self.name(value, f"{self.constant(cls)}.__new__({self.constant(cls)})")
             self.tasks.append(

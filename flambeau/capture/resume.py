@@ -1,7 +1,7 @@
 """Leaving and entering a function in the middle.
 
-A frame at an index is described by a `Place`: which stack entries are NULL and which local slots are
-bound. Two code objects are made from it:
+A frame at an index is described by a `Place`: which stack entries are NULL and which local slots
+are bound. Two code objects are made from it:
 
 * `resume_code` restores the state and runs the rest of the function;
 * `bridge_code` restores the state, executes the one instruction at the index inside the exception

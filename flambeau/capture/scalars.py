@@ -30,8 +30,16 @@ class Term:
 
     __slots__ = ("args", "hint", "lower", "mark", "name", "scalars", "source", "value")
 
-    def __init__(self, scalars: Scalars, hint: Any, *, source: Source | None = None,
-                 name: str = "", args: tuple = (), value: Value | None = None):
+    def __init__(
+        self,
+        scalars: Scalars,
+        hint: Any,
+        *,
+        source: Source | None = None,
+        name: str = "",
+        args: tuple = (),
+        value: Value | None = None,
+    ):
         self.scalars, self.hint, self.source = scalars, hint, source
         self.name, self.args, self.value = name, args, value
         self.lower = _lower_bound(name, args)
@@ -142,14 +150,14 @@ def computed(name: str, *values: Any) -> Any:
         return NotImplemented
     owner = next(v.term.scalars for v in values if isinstance(v, (SymbolicFloat, SymbolicInt)))
     hints = [_hint(v) for v in values]
-    terms = tuple(
-        v.term if isinstance(v, (SymbolicFloat, SymbolicInt)) else v for v in values
-    )
+    terms = tuple(v.term if isinstance(v, (SymbolicFloat, SymbolicInt)) else v for v in values)
     if UNKNOWN in hints:
         kind = _result_kind(name, [_kind(v) for v in values])
         if kind is bool:
-            raise GraphBreak("a decision depends on a number taken from a tensor",
-                             "Keep it a tensor and use torch.where.")
+            raise GraphBreak(
+                "a decision depends on a number taken from a tensor",
+                "Keep it a tensor and use torch.where.",
+            )
         return _symbol(Term(owner, UNKNOWN, name=name, args=terms), kind)
     if name in COMPARISONS:
         settled = _settled(name, terms)
@@ -279,8 +287,9 @@ class Scalars:
     def from_tensor(self, value: Value, kind: type) -> Any:
         """`tensor.item()`."""
         if kind not in (int, float):
-            raise GraphBreak("the value of a tensor is needed",
-                             "Take it outside of the compiled function.")
+            raise GraphBreak(
+                "the value of a tensor is needed", "Take it outside of the compiled function."
+            )
         recorder = self.session.tensors.recorder
         number = Value(WEAK[kind])
         recorder.equations.append(Equation(PREFIX + "item", (value,), {}, (number,)))
@@ -316,8 +325,10 @@ class Scalars:
         if not self.is_symbolic(value):
             return value
         if not value.term.known:
-            raise GraphBreak("the value of a number taken from a tensor is needed",
-                             "Take it outside of the compiled function.")
+            raise GraphBreak(
+                "the value of a number taken from a tensor is needed",
+                "Take it outside of the compiled function.",
+            )
         test = computed("eq", value, value.term.hint)
         assert test is True or value.term.hint != value.term.hint
         return value.term.hint
@@ -354,9 +365,7 @@ class Scalars:
                 args = [self._value(a) if isinstance(a, Term) else a for a in term.args]
                 kind = float if not term.known else type(term.hint)
                 term.value = Value(WEAK[kind])
-                recorder.equations.append(
-                    Equation(PREFIX + term.name, args, {}, (term.value,))
-                )
+                recorder.equations.append(Equation(PREFIX + term.name, args, {}, (term.value,)))
         return term.value
 
 

@@ -153,7 +153,9 @@ class Session:
         elif kind is types.MethodType:
             self.guard(source, "type", kind)
             return self._method(value, source)
-        elif isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)):
+        elif isinstance(
+            value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+        ):
             self.guard(source, "type", kind)
         else:
             self.guard(source, "type", kind)
@@ -196,7 +198,9 @@ class Session:
 
     def _tuple(self, value: tuple, source: Source) -> Any:
         self._sized(value, source)
-        elements = [self.wrap(tuple.__getitem__(value, k), source.item(k)) for k in range(len(value))]
+        elements = [
+            self.wrap(tuple.__getitem__(value, k), source.item(k)) for k in range(len(value))
+        ]
         if all(a is b for a, b in zip(elements, tuple.__iter__(value))):
             return value
         made = tuple.__new__(type(value), elements)
@@ -341,9 +345,7 @@ class Session:
     def wrap_member(self, value: Any, source: Source, module: str) -> Any:
         """What a namespace holds; functions, classes and modules of trusted ones are constants."""
         top = module.partition(".")[0]
-        trusted = top == "flambeau" or (
-            top in trust.sys.stdlib_module_names and top != "__main__"
-        )
+        trusted = top == "flambeau" or (top in trust.sys.stdlib_module_names and top != "__main__")
         if trusted and isinstance(value, (types.FunctionType, *BY_IDENTITY)):
             source = self.constant(value)
         return self.wrap(value, source)
@@ -359,7 +361,9 @@ class Session:
 
     def call_later(self, function: Any, args: tuple, kwargs: dict) -> None:
         """A call without a result, made when the effects are replayed."""
-        self.effect(("call", len(self.effects), self.steps), ("call", (function, args, kwargs), None))
+        self.effect(
+            ("call", len(self.effects), self.steps), ("call", (function, args, kwargs), None)
+        )
 
     # Objects made by the frame ---------------------------------------------------------------
 

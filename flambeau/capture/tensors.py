@@ -1,4 +1,4 @@
-"""What the interpreter knows about tensors: which are traced, what runs on them, what may change."""
+"""What the interpreter knows about tensors: which are traced, and what runs on them."""
 
 from __future__ import annotations
 

@@ -85,9 +85,14 @@ class SpentNode(Node):
     __slots__ = ()
 
     def gradients(self, cts: list) -> tuple:
-        raise AutogradError(complaint(
-            "backward", "the saved values of this graph have been freed by an earlier backward",
-            dict(node="captured program"), "Pass retain_graph=True to the earlier call."))
+        raise AutogradError(
+            complaint(
+                "backward",
+                "the saved values of this graph have been freed by an earlier backward",
+                dict(node="captured program"),
+                "Pass retain_graph=True to the earlier call.",
+            )
+        )
 
 
 class Recorder:

@@ -50,7 +50,11 @@ class Chosen:
 def backend_of(choice: Any) -> Chosen:
     """The backend for `backend=`: a name, or a callable (graph, examples) -> callable."""
     if not callable(choice) and choice not in BACKENDS:
-        raise ValueRangeError(complaint(
-            "compile", "backend must be a callable or one of " + ", ".join(list_backends()),
-            {"backend": choice}))
+        raise ValueRangeError(
+            complaint(
+                "compile",
+                "backend must be a callable or one of " + ", ".join(list_backends()),
+                {"backend": choice},
+            )
+        )
     return Chosen(choice)

@@ -11,6 +11,7 @@ from typing import Any
 from flambeau.capture import frame_hook
 from flambeau.capture.bytecodes import argument_names
 from flambeau.capture.capture import Options
+from flambeau.capture.values import static
 from flambeau.compile import config
 from flambeau.compile.frames import Offered
 from flambeau.compile.sites import Region, Site, can_capture
@@ -117,11 +118,11 @@ def compiled(target: Any, options: Options) -> Any:
     if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
         inner = compiled(target.__func__, options)
         return types.MethodType(inner, target.__self__)
-    call = getattr(type(target), "__call__", None)
+    call = static(type(target), "__call__")
     if isinstance(call, types.FunctionType):
         return types.MethodType(compiled(call, options), target)
     if callable(target):
         return target
-    raise ArgumentError(complaint("compile", "a callable is needed", {"got": type(target).__name__}))
-
-
+    raise ArgumentError(
+        complaint("compile", "a callable is needed", {"got": type(target).__name__})
+    )

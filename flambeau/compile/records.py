@@ -22,9 +22,14 @@ class Unsupported(FlambeauError, RuntimeError):
     """`fullgraph=True` and the function cannot be one graph."""
 
     def __init__(self, site: Any, reason: Any):
-        super().__init__(complaint(
-            "compile", "the whole function must be capturable because of fullgraph=True",
-            {"reason": reason.reason, "at": reason.where}, reason.hint))
+        super().__init__(
+            complaint(
+                "compile",
+                "the whole function must be capturable because of fullgraph=True",
+                {"reason": reason.reason, "at": reason.where},
+                reason.hint,
+            )
+        )
 
 
 def _log(kind: str, text: str) -> None:
@@ -61,9 +66,9 @@ def warn_limit(site: Any, failed: list) -> None:
     """Too many programs for one code object."""
     why = "; ".join(f"{guard!r}, now {now}" for guard, now in failed[:3])
     warnings.warn(
-        f"compile: {site.code.co_qualname} ({site.code.co_filename}:{site.code.co_firstlineno}) has "
-        f"been captured {len(site.entries)} times and runs as plain Python from now on. What "
-        f"changes from call to call: {why or 'unknown'}. Pass it as a tensor, or raise "
+        f"compile: {site.code.co_qualname} ({site.code.co_filename}:"
+        f"{site.code.co_firstlineno}) has been captured {len(site.entries)} times and runs as "
+        f"plain Python from now on. What changes from call to call: {why or 'unknown'}. Pass it as a tensor, or raise "
         f"config.cache_size_limit.",
         CompileWarning,
         stacklevel=4,

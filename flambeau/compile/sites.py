@@ -259,9 +259,7 @@ class Continuation:
 
     def __call__(self, cells: tuple, *values: Any) -> Any:
         site = self.site
-        made = types.FunctionType(
-            site.code, site.space, site.code.co_name, None, cells or None
-        )
+        made = types.FunctionType(site.code, site.space, site.code.co_name, None, cells or None)
         if site.region.frames is None:
             return site.call(made, *values)
         with frame_hook.enabled(None):
@@ -284,5 +282,3 @@ def spread(code: types.CodeType, values: tuple) -> tuple[tuple, dict]:
 def can_capture(code: types.CodeType) -> bool:
     """Generators and coroutines run as they are."""
     return not code.co_flags & GENERATOR_LIKE and bool(code.co_flags & 1)
-
-

@@ -1,8 +1,8 @@
 """`compile(verify=True)`: every run of a program is compared with eager operations.
 
 The graph runs twice on the same inputs, once on eager operations and once on the backend. If an
-output or a written input differs, the backend is asked for intermediate values, one after the other,
-until the first operation is found whose result differs.
+output or a written input differs, the backend is asked for intermediate values, one after the
+other, until the first operation is found whose result differs.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ class _Checked:
             value = equation.target or equation.outputs[0]
             if is_number(equation.op):
                 continue
-            part = self.graph.replaced(
-                equations=self.graph.equations[: at + 1], outputs=(value,)
-            )
+            part = self.graph.replaced(equations=self.graph.equations[: at + 1], outputs=(value,))
             runs = []
             for run in (Plan(part, alias, bump), self.backend(part, self.examples)):
                 default_generator.engine.set_state(state)
@@ -72,9 +70,14 @@ class _Checked:
 
 def _error(equation: Equation, value: Value, want: Any, got: Any) -> VerificationError:
     facts = {"operation": repr(equation), "eager": want, "compiled": got, "at": equation.line}
-    return VerificationError(complaint(
-        "compile", "the program must equal eager execution", facts,
-        "Report this, and use backend=\"eager\" meanwhile."))
+    return VerificationError(
+        complaint(
+            "compile",
+            "the program must equal eager execution",
+            facts,
+            'Report this, and use backend="eager" meanwhile.',
+        )
+    )
 
 
 def _copies(inputs: Any) -> list[Any]:
@@ -88,7 +91,9 @@ def _close(want: Any, got: Any) -> bool:
     if want.dtype is not got.dtype or tuple(want.shape) != tuple(got.shape):
         return False
     same = (want == got) | ((want != want) & (got != got))
-    near = (want - got).abs() <= ABSOLUTE + RELATIVE * want.abs() if (
-        want.dtype.is_floating_point or want.dtype.is_complex
-    ) else same
+    near = (
+        (want - got).abs() <= ABSOLUTE + RELATIVE * want.abs()
+        if (want.dtype.is_floating_point or want.dtype.is_complex)
+        else same
+    )
     return bool((same | near).all())

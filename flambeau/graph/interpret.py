@@ -6,7 +6,7 @@ mode that each equation had, so that the outputs have the history that eager exe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau.core import context

@@ -15,9 +15,7 @@ def without_aliases(graph: Graph) -> Graph:
             same[equation.outputs[0]] = equation.inputs[0]
         else:
             equations.append(equation)
-    return graph.replaced(
-        equations=equations, outputs=tuple(same.get(v, v) for v in graph.outputs)
-    )
+    return graph.replaced(equations=equations, outputs=tuple(same.get(v, v) for v in graph.outputs))
 
 
 def renamed(equation: Equation, names: dict[Value, Value]) -> Equation:
@@ -74,9 +72,7 @@ def without_final_copies(graph: Graph) -> Graph:
             uses[root[value]] = uses.get(root[value], 0) + 1
     for value in graph.outputs:
         uses[root[value]] = uses.get(root[value], 0) + 1
-    fresh = {
-        v for e in graph.equations if not e.is_view for v in e.outputs
-    }
+    fresh = {v for e in graph.equations if not e.is_view for v in e.outputs}
     same: dict[Value, Value] = {}
     equations = []
     for equation in graph.equations:
@@ -94,6 +90,4 @@ def without_final_copies(graph: Graph) -> Graph:
             same[equation.outputs[0]] = source
         else:
             equations.append(equation)
-    return graph.replaced(
-        equations=equations, outputs=tuple(same.get(v, v) for v in graph.outputs)
-    )
+    return graph.replaced(equations=equations, outputs=tuple(same.get(v, v) for v in graph.outputs))

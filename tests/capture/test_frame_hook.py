@@ -1,4 +1,4 @@
-"""Swapping code objects at frame entry: every shape of call, exceptions, threads, tracing, leaks."""
+"""Swapping code objects at frame entry: all kinds of calls, exceptions, threads, tracing, leaks."""
 
 import gc
 import resource

@@ -18,7 +18,8 @@ CASES = {
     + "x = D(); x.me = x; builtins.k = D()\nF.hook().activate(cb)",
     "sys.exit inside a region": IDLE + "import sys\nwith F.enabled(cb): sys.exit(0)",
     "region never left": IDLE
-    + "import builtins\ne = F.enabled(cb); e.__enter__()\nclass D:\n  def __del__(s): (lambda: 1)()\n"
+    + "import builtins\ne = F.enabled(cb); e.__enter__()\n"
+    + "class D:\n  def __del__(s): (lambda: 1)()\n"
     + "builtins.k = D()",
     "daemon thread in a region": IDLE
     + "import threading\nstarted = threading.Event()\ndef w():\n  with F.enabled(cb):\n"
@@ -33,7 +34,8 @@ CASES = {
     + "else: raise SystemExit(3)",
     "sub-interpreter": IDLE
     + "try: import _xxsubinterpreters as I\nexcept ImportError: import _interpreters as I\n"
-    + "with F.enabled(cb):\n  i = I.create(); I.run_string(i, 'def f(): return 1\\nf()'); I.destroy(i)",
+    + "with F.enabled(cb):\n  i = I.create()\n"
+    + "  I.run_string(i, 'def f(): return 1\\nf()'); I.destroy(i)",
     "asyncio": "import asyncio\nhit = []\ndef cb(f, c, a):\n  hit.append(c.co_name)\n"
     + "  return c.replace() if c.co_name == 'h' else None\ndef h(x): return x * 2\n"
     + "async def g(n):\n  await asyncio.sleep(0); return h(n)\n"

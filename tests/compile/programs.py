@@ -607,7 +607,11 @@ def match_statement():
             case _:
                 return a
 
-    return f, [(x(2), {"kind": "scale", "by": 3}), (x(2), ["add", 2]), (x(2), "abc"), (x(2), 1)], None
+    return (
+        f,
+        [(x(2), {"kind": "scale", "by": 3}), (x(2), ["add", 2]), (x(2), "abc"), (x(2), 1)],
+        None,
+    )
 
 
 @program

@@ -143,7 +143,7 @@ def test_a_custom_backend_gets_the_graph_and_examples():
 
     compiled = torch.compile(lambda x: x.relu() + 1, backend=backend)
     assert compiled(torch.tensor([-1.0, 1.0])).tolist() == [1, 2]
-    (text, shapes), = graphs
+    ((text, shapes),) = graphs
     assert "relu(%0)" in text and shapes == [(2,)]
 
 
@@ -175,7 +175,7 @@ def test_explain_recompile_gives_old_and_new():
     compiled = torch.compile(f)
     x = torch.ones(2)
     compiled(x, "a" and 2)
-    (path, before, now), = compiled.site.explain_recompile(f, (x, 3))
+    ((path, before, now),) = compiled.site.explain_recompile(f, (x, 3))
     assert (path, before, now) == ("k", "k: == 2", "3")
 
 

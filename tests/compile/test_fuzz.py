@@ -26,7 +26,8 @@ STATEMENTS = (
     "{0} = max([{1}, {2}], key=lambda t: t.shape[0] + {n})",
     "{0}, {1} = {1}, {0}",
     "{0} = f'{{state[\"n\"]}}' and {1}",
-    "try:\n    {0} = {1} / ({n} - 1 and 1)\n    [][{n} - 2]\nexcept IndexError:\n    state['log'].append('e')",
+    "try:\n    {0} = {1} / ({n} - 1 and 1)\n    [][{n} - 2]\n"
+    "except IndexError:\n    state['log'].append('e')",
     "{0} = [t * k for k, t in enumerate(({1}, {2}))][{i}]",
     "effect({n})",
     "{0} = torch.where({1} > {2}, {1}, {2})",

@@ -16,7 +16,7 @@ from flambeau.capture.breaks import GraphBreak, UserError, foreign
 from flambeau.capture.callbacks import for_c_code
 from flambeau.capture.interpreter.data import is_active
 from flambeau.capture.interpreter.frame import Frame
-from flambeau.capture.values import MISSING, InstanceDict, is_python_defined, static
+from flambeau.capture.values import MISSING, InstanceDict, static
 
 HANDLERS: dict[int, Callable[..., Any]] = {}
 FRAME_HANDLERS: dict[int, Callable[..., Any]] = {}
@@ -88,7 +88,9 @@ def generic_delete(run: Any, owner: Any, name: str) -> None:
 def generic_get(run: Any, owner: Any, name: str) -> Any:
     found = run.attributes.lookup(owner, name)
     if found is MISSING:
-        raise UserError(AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}"))
+        raise UserError(
+            AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+        )
     return found
 
 
@@ -309,9 +311,7 @@ def _lazily(kind: Any, count: int) -> None:
     def make(run: Any, *args: Any, **kwargs: Any) -> Any:
         parts = [for_c_code(run, a) for a in args[:count]]
         parts += [run.iterator_for_c(a) for a in args[count:]]
-        kwargs = {
-            k: run.iterator_for_c(v) if k == "iterable" else v for k, v in kwargs.items()
-        }
+        kwargs = {k: run.iterator_for_c(v) if k == "iterable" else v for k, v in kwargs.items()}
         return run.session.note_created(foreign(kind, *parts, **kwargs))
 
 
@@ -448,8 +448,6 @@ def absolute(run: Any, value: Any) -> Any:
     return run.call(method, ()) if method is not None else foreign(abs, value)
 
 
-
-
 def _arithmetic(function: Any, method: str) -> None:
     @handles(function)
     def compute(run: Any, *args: Any, **kwargs: Any) -> Any:
@@ -515,5 +513,3 @@ def local_variables(run: Any, frame: Frame, args: tuple, kwargs: dict) -> dict:
 @handles_in_frame(globals)
 def module_variables(run: Any, frame: Frame, args: tuple, kwargs: dict) -> dict:
     raise GraphBreak("globals()")
-
-

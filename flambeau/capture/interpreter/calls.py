@@ -267,8 +267,10 @@ class Calls:
             if cls in (str, bytes):
                 raise GraphBreak("a tensor is turned into text", "Print it outside.")
         made = foreign(cls, *args, **kwargs)
-        return made if cls in (int, float, bool, complex, str, bytes) else (
-            self.session.note_created(made)
+        return (
+            made
+            if cls in (int, float, bool, complex, str, bytes)
+            else (self.session.note_created(made))
         )
 
     def mapping_or_list(self, value: Any) -> Any:
@@ -280,8 +282,10 @@ class Calls:
             return self.mapping(value)
         if self.session.tensors.is_tensor(value) or isinstance(value, (type, Generator)):
             return value
-        if is_active(value) and static(type(value), "__iter__") is not None and (
-            not isinstance(value, (str, bytes, tuple, dict))
+        if (
+            is_active(value)
+            and static(type(value), "__iter__") is not None
+            and (not isinstance(value, (str, bytes, tuple, dict)))
         ):
             return self.listed(value)
         return value
@@ -402,7 +406,6 @@ class Calls:
         if name == "__getattribute__":
             found = self.attributes.lookup(owner, *args)
 
-
             if found is MISSING:
                 raise UserError(AttributeError(args[0]))
             return found
@@ -420,8 +423,10 @@ class Calls:
             return None
         if name == "__init__":
             if id(owner) in self.session.created and args:
-                values = self.mapping_or_list(args[0]) if isinstance(owner, dict) else (
-                    self.listed(args[0])
+                values = (
+                    self.mapping_or_list(args[0])
+                    if isinstance(owner, dict)
+                    else (self.listed(args[0]))
                 )
                 if isinstance(owner, dict):
                     for key, value in dict(values).items():

@@ -153,7 +153,9 @@ def unpack_ex(frame: Frame, instruction: Instruction) -> None:
     before, after = instruction.arg & 0xFF, instruction.arg >> 8
     values = frame.run.listed(frame.stack.pop())
     if len(values) < before + after:
-        text = f"not enough values to unpack (expected at least {before + after}, got {len(values)})"
+        text = (
+            f"not enough values to unpack (expected at least {before + after}, got {len(values)})"
+        )
         raise UserError(ValueError(text))
     end = len(values) - after
     middle = frame.run.session.note_created(values[before:end])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import collections
 import functools
 import operator
@@ -30,8 +29,8 @@ from flambeau.capture.values import (
 )
 
 ACTIVE_METHODS = (
-    "__eq__ __hash__ __lt__ __gt__ __le__ __ge__ __len__ __iter__ __next__ __getitem__ __contains__ "
-    "__bool__ __index__ __int__ __float__ __add__ __radd__ __array__ __length_hint__"
+    "__eq__ __hash__ __lt__ __gt__ __le__ __ge__ __len__ __iter__ __next__ __getitem__ "
+    "__contains__ __bool__ __index__ __int__ __float__ __add__ __radd__ __array__ __length_hint__"
 ).split()
 SEQUENCES = (list, ListShadow, tuple, str, bytes, range, collections.deque)
 PLAIN_OBJECTS = (
@@ -60,7 +59,9 @@ PLAIN_OBJECTS = (
 def is_active(value: Any) -> bool:
     """Whether C code that handles the object could run Python code of its class."""
     cls = type(value)
-    if isinstance(value, (int, float)) or not cls.__flags__ & (1 << 9):  # not a heap type: nothing in it is Python code
+    if isinstance(value, (int, float)) or not cls.__flags__ & (
+        1 << 9
+    ):  # not a heap type: nothing in it is Python code
         return False
     if isinstance(value, (type, types.FunctionType, Generator)):
         return False
@@ -544,5 +545,3 @@ class InstanceDictMethods:
         else:
             self.run.attributes.set_own(self.owner, key, DELETED)
         return value
-
-

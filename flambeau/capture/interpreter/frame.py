@@ -160,7 +160,9 @@ class Frame:
         value = self.run.session.read_cell(cell, source)
         if value is MISSING:
             if name in self.code.co_freevars:
-                text = f"cannot access free variable {name!r} where it is not associated with a value"
+                text = (
+                    f"cannot access free variable {name!r} where it is not associated with a value"
+                )
                 raise UserError(NameError(text))
             text = f"cannot access local variable {name!r} where it is not associated with a value"
             raise UserError(UnboundLocalError(text))
