@@ -19,6 +19,7 @@ from flambeau.schedule.flat import flat_value
 from flambeau.schedule.inline import canonical, inlined, rewritten, values_by_buffer
 from flambeau.schedule.liveness import reads
 from flambeau.schedule.machine import Machine
+from flambeau.schedule.unnest import unnested
 
 FEWEST_ROWS = 8  # a fold inside of a kernel runs once a row: fewer rows leave threads idle
 SMALL_FOLD_CYCLES = 30_000  # below, one thread is enough
@@ -30,7 +31,7 @@ def fused(
     nests: tuple[Nest, ...], outside: tuple[str, ...], machine: Machine
 ) -> tuple[tuple[Nest, ...], ...]:
     """Groups of nests, each one kernel, in an order that keeps every dependence."""
-    named = tuple(with_canonical_folds(n) for n in nests)
+    named = tuple(with_canonical_folds(n) for n in unnested(nests))
     return grouped(vertically(named, frozenset(outside)))
 
 

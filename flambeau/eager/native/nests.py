@@ -13,11 +13,12 @@ from collections.abc import Callable
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.spec import Spec
+from flambeau.core.errors import OpError, complaint
+from flambeau.core.spec import WEAK, Spec
 from flambeau.eager.memory import empty_array
 from flambeau.eager.native.address import address
 from flambeau.loops import expr
-from flambeau.loops.api import Buf, Scalar, cast, nest
+from flambeau.loops.api import Buf, Scalar, cast, const, nest
 from flambeau.ops.elementwise import pointwise_specs
 from flambeau.tensor.tensor import make
 
@@ -43,24 +44,87 @@ def outputs(results: tuple[Spec, ...]) -> tuple[Buf, ...]:
                  for k, s in enumerate(results))
 
 
-def pointwise_nests(primitive, specs: list, result: Spec):
-    """One nest over the result's shape, or None where the loop language has no such operation."""
+def has_lowering(primitive) -> bool:
+    """Is there a rule at all? A signature may still have none."""
+    if primitive.lower is not None:
+        return True
+    if primitive.kind != "pointwise":
+        return False
+    form = primitive.info["scalar"]
+    return callable(form) or form in expr.OPS
+
+
+def number_dtype(s: Spec) -> dtypes.dtype:
+    """The dtype in which a Python number reaches a kernel."""
+    return dtypes.int64 if s.dtype.category <= dtypes.INTEGER else dtypes.float64
+
+
+def spec_of_number(value) -> Spec | None:
+    return None if value is None else WEAK[type(value)]
+
+
+def pointwise_written(primitive, specs: list, operands: list, out: Buf):
+    """One nest over the shape of `out`, or None where the loop language has no such operation."""
     compute = pointwise_specs(primitive.name, primitive.info["rule"],
                               tuple(s for s in specs if s is not None))[1]
-    if compute.is_complex or result.dtype.is_complex or (
-            compute.category not in primitive.info.get("lowers", (0, 1, 2, 3))):
+    if compute.is_complex or out.dtype.is_complex:
         return None
     wide = dtypes.float32 if compute.is_narrow_float else compute
     form = scalar_form(primitive, wide)
     if form is None:
         return None
-    operands = [operand(f"x{k}", s, tuple(result.shape), wide) for k, s in enumerate(specs)]
+    shape = out.shape
 
     def body(i):
-        values = [cast(x[i], wide) if isinstance(x, Buf) else x for x in operands]
-        return form(*values)
+        return form(*[element(x, i, shape, wide) for x in operands])
 
-    return nest(tuple(result.shape), body, out=outputs((result,))[0])
+    return nest(shape, body, out=out)
+
+
+def element(x, i: tuple, shape: tuple, wide: dtypes.dtype):
+    """The operand's element for place i of a broadcast shape, in the dtype of computation."""
+    if x is None:
+        return None
+    if isinstance(x, (bool, int, float)):
+        return const(x if wide.category == dtypes.FLOAT or not isinstance(x, float) else int(x),
+                     wide)
+    if not hasattr(x, "shape"):
+        return cast(x, wide)
+    lead = len(shape) - len(x.shape)
+    return cast(x[tuple(0 if n == 1 and shape[d + lead] != 1 else i[d + lead]
+                        for d, n in enumerate(x.shape))], wide)
+
+
+def written(primitive, specs: list, operands: list, params: dict, outs: tuple[Buf, ...]):
+    """Nests that compute a primitive into `outs`; raises where there are none."""
+    if primitive.lower is not None:
+        made = primitive.lower(outs, *[as_expression(x) for x in operands], **params)
+    else:
+        made = pointwise_written(primitive, specs, operands, outs[0])
+    if made is None:
+        raise OpError(complaint(primitive.name, "there is no loop form for this signature"))
+    return made
+
+
+def as_expression(x):
+    """Python numbers as constants of the loop language."""
+    if isinstance(x, bool):
+        return const(x, dtypes.bool)
+    if isinstance(x, int):
+        return const(x, dtypes.int64)
+    return const(x, dtypes.float64) if isinstance(x, float) else x
+
+
+def pointwise_nests(primitive, specs: list, result: Spec):
+    wide = compute_of(primitive, specs)
+    operands = [operand(f"x{k}", s, tuple(result.shape), wide) for k, s in enumerate(specs)]
+    return pointwise_written(primitive, specs, operands, outputs((result,))[0])
+
+
+def compute_of(primitive, specs: list) -> dtypes.dtype:
+    compute = pointwise_specs(primitive.name, primitive.info["rule"],
+                              tuple(s for s in specs if s is not None))[1]
+    return dtypes.float32 if compute.is_narrow_float else compute
 
 
 def scalar_form(primitive, wide: dtypes.dtype) -> Callable | None:
