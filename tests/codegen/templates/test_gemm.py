@@ -1,0 +1,170 @@
+"""Matrix products against float64 NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flambeau.codegen import target, templates
+from flambeau.codegen.templates.epilogue import AddMatrix, Pointwise, relu
+from flambeau.codegen.text import Function, Value
+from flambeau.runtime import pool
+from tests.codegen.templates.conftest import Guarded, relative
+
+SHAPES = [
+    (1, 1, 1),
+    (64, 256, 784),
+    (37, 45, 61),
+    (100, 130, 1700),
+    (1, 100, 50),
+    (3, 10, 1),
+    (130, 97, 533),
+    (50, 1, 100),
+    (6, 9, 1030),
+]
+
+
+def product(a: np.ndarray, b: np.ndarray, trans_a: bool, trans_b: bool) -> np.ndarray:
+    x, y = a.astype("f8"), b.astype("f8")
+    return (x.T if trans_a else x) @ (y.T if trans_b else y)
+
+
+def operands(rng, m, n, k, trans_a, trans_b, dtype="float32"):
+    a = rng.standard_normal((k, m) if trans_a else (m, k)).astype(dtype)
+    b = rng.standard_normal((n, k) if trans_b else (k, n)).astype(dtype)
+    return a, b
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
+def test_product_of_every_orientation(rng, shape, trans):
+    m, n, k = shape
+    a, b = operands(rng, m, n, k, *trans)
+    c = Guarded((m, n))
+    templates.gemm(m, n, k, "float32", *trans)(a.ctypes.data, b.ctypes.data, c.address)
+    assert relative(c.check(), product(a, b, *trans)) < 3e-6
+
+
+@pytest.mark.parametrize("dtype, bound", [("float32", 3e-6), ("float64", 1e-14)])
+@pytest.mark.parametrize("shape", [(37, 45, 61), (3, 50, 33), (20, 9, 700)])
+def test_every_level_of_features(level, rng, dtype, bound, shape):
+    m, n, k = shape
+    a, b = operands(rng, m, n, k, False, True, dtype)
+    c = Guarded((m, n), dtype)
+    templates.gemm(m, n, k, dtype, trans_b=True)(a.ctypes.data, b.ctypes.data, c.address)
+    assert relative(c.check(), product(a, b, False, True)) < bound
+
+
+@pytest.mark.parametrize("k", [40, 1500])
+def test_alpha_beta_and_bias_with_relu(rng, k):
+    m, n = 33, 70
+    a, b = operands(rng, m, n, k, False, False)
+    bias = rng.standard_normal(n).astype("float32")
+    old = rng.standard_normal((m, n)).astype("float32")
+    c = Guarded((m, n))
+    c.array[...] = old
+    program = templates.gemm(m, n, k, alpha=0.5, beta=2.0, epilogue="bias_relu")
+    program(a.ctypes.data, b.ctypes.data, c.address, bias.ctypes.data)
+    expected = np.maximum(0.5 * product(a, b, False, False) + 2.0 * old + bias, 0)
+    assert relative(c.check(), expected) < 3e-6
+
+
+def test_beta_zero_ignores_what_is_there(rng):
+    a, b = operands(rng, 20, 40, 1500, False, False)
+    c = Guarded((20, 40))  # full of NaN
+    templates.gemm(20, 40, 1500)(a.ctypes.data, b.ctypes.data, c.address)
+    assert np.isfinite(c.check()).all()
+
+
+def test_relu_keeps_nan(rng):
+    a, b = operands(rng, 8, 40, 16, False, False)
+    a[3, 2] = np.nan
+    c = Guarded((8, 40))
+    templates.gemm(8, 40, 16, epilogue="relu")(a.ctypes.data, b.ctypes.data, c.address)
+    assert np.isnan(c.check()[3]).all()
+    assert np.isfinite(np.delete(c.array, 3, 0)).all()
+
+
+def test_epilogue_of_ones_own_and_residual(rng):
+    def doubled(f: Function, x: Value) -> Value:
+        return f.fadd(relu(f, x), relu(f, x))
+
+    m, n, k = 30, 37, 20
+    a, b = operands(rng, m, n, k, False, False)
+    residual = rng.standard_normal((m, 50)).astype("float32")
+    bias = rng.standard_normal(n).astype("float32")
+    c = Guarded((m, n))
+    epilogue = AddMatrix(50, Pointwise("bias_doubled", doubled, bias=True))
+    program = templates.gemm(m, n, k, epilogue=epilogue)
+    program(a.ctypes.data, b.ctypes.data, c.address, residual.ctypes.data, bias.ctypes.data)
+    expected = 2 * np.maximum(product(a, b, False, False) + residual[:, :n] + bias, 0)
+    assert relative(c.check(), expected) < 3e-6
+
+
+def test_leading_dimensions(rng):
+    m, n, k = 30, 37, 20
+    a, b = operands(rng, m, 50, k, False, False)
+    c = Guarded((m, 45))
+    c.array[...] = 1
+    program = templates.gemm(m, n, k, lda=k, ldb=50, ldc=45)
+    program(a.ctypes.data, b.ctypes.data, c.address)
+    assert relative(c.check()[:, :n], product(a, b, False, False)[:, :n]) < 3e-6
+    assert (c.array[:, n:] == 1).all()
+
+
+def test_batch_with_broadcast(rng):
+    a = rng.standard_normal((3, 5, 7, 20)).astype("float32")
+    b = rng.standard_normal((5, 20, 9)).astype("float32")
+    c = Guarded((3, 5, 7, 9))
+    program = templates.gemm(
+        7, 9, 20, batch=(3, 5), batch_a=(700, 140), batch_b=(0, 180), batch_c=(315, 63)
+    )
+    program(a.ctypes.data, b.ctypes.data, c.address)
+    assert relative(c.check(), a.astype("f8") @ b.astype("f8")) < 3e-6
+
+
+def test_few_large_products(rng):
+    a = rng.standard_normal((1, 200, 300)).astype("float32")
+    b = rng.standard_normal((1, 300, 250)).astype("float32")
+    c = Guarded((1, 200, 250))
+    program = templates.gemm(200, 250, 300, batch=(1,), batch_a=(0,), batch_b=(0,), batch_c=(0,))
+    program(a.ctypes.data, b.ctypes.data, c.address)
+    assert relative(c.check(), a.astype("f8") @ b.astype("f8")) < 3e-6
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (5, 3, 0)])
+def test_empty_sizes(rng, shape):
+    m, n, k = shape
+    a, b = operands(rng, m, n, k, False, False)
+    c = Guarded((m, n))
+    templates.gemm(m, n, k)(a.ctypes.data, b.ctypes.data, c.address)
+    assert (c.check() == 0).all()
+
+
+def test_same_bits_for_any_number_of_threads(rng):
+    a, b = operands(rng, 150, 200, 1200, False, True)
+    before, results = pool.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            pool.set_num_threads(threads)
+            c = Guarded((150, 200))
+            program = templates.gemm(150, 200, 1200, trans_b=True)
+            program(a.ctypes.data, b.ctypes.data, c.address)
+            results.append(c.check().copy())
+    finally:
+        pool.set_num_threads(before)
+    assert np.array_equal(*results)
+
+
+def test_one_callable_per_signature():
+    assert templates.gemm(5, 6, 7) is templates.gemm(5, 6, 7)
+    with target.restricted("baseline"):
+        assert templates.gemm(5, 6, 7) is not templates.gemm(5, 6, 8)
+
+
+def test_wrong_arguments_raise(rng):
+    program = templates.gemm(5, 6, 7)
+    with pytest.raises(TypeError, match="takes 3 arguments but 1 were given"):
+        program(1)
+    with pytest.raises(TypeError):
+        program("a", "b", "c")
