@@ -130,19 +130,27 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Dimensions from the widest stride to the narrowest; ties and size-1 dims keep their order."""
-    order = list(range(len(shape)))
-    # A stable insertion sort: a dimension moves outwards only past strictly narrower ones.
+    """Dimensions from the widest stride to the narrowest; those of size 1 or stride 0 stay put."""
+    order = list(range(len(shape)))[::-1]  # innermost first
     for i in range(1, len(order)):
-        j = i
-        while j > 0 and _narrower(order[j - 1], order[j], shape, strides):
-            order[j - 1], order[j] = order[j], order[j - 1]
-            j -= 1
-    return tuple(order)
+        at = i
+        for j in range(i - 1, -1, -1):
+            verdict = _wider(order[j], order[at], shape, strides)
+            if verdict > 0:
+                order[j], order[at] = order[at], order[j]
+                at = j
+            elif verdict < 0:
+                break
+    return tuple(reversed(order))
 
 
-def _narrower(a: int, b: int, shape: Sequence[int], strides: Sequence[int]) -> bool:
-    return shape[a] != 1 and shape[b] != 1 and strides[a] < strides[b]
+def _wider(a: int, b: int, shape: Sequence[int], strides: Sequence[int]) -> int:
+    """1 if dimension a lies outside of b, -1 if inside, 0 if strides do not tell."""
+    if 1 in (shape[a], shape[b]) or 0 in (strides[a], strides[b]):
+        return 0
+    if strides[a] != strides[b]:
+        return 1 if strides[a] > strides[b] else -1
+    return 1 if shape[a] > shape[b] else 0
 
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
@@ -172,8 +180,6 @@ def dense_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ..
     """Strides of a fresh tensor in the same memory order as (shape, strides)."""
     if is_dense(shape, strides) and 0 not in shape:
         return tuple(strides)
-    if 0 in strides and any(n > 1 and s == 0 for n, s in zip(shape, strides)):
-        return _ordered(shape, memory_order(shape, strides))
     return _ordered(shape, memory_order(shape, strides))
 
 

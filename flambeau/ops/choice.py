@@ -8,10 +8,10 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import COMPLEX
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DtypeError, OpError, complaint
-from flambeau.core.spec import Spec
+from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import Buf, cast, maximum, minimum, nest
 from flambeau.loops.api import where as select
-from flambeau.ops.elementwise import pointwise, result_spec
+from flambeau.ops.elementwise import common_device, pointwise, result_spec
 from flambeau.ops.promotion import broadcast_shapes, result_dtype
 from flambeau.ops.registry import primitive
 
@@ -65,7 +65,8 @@ def masked_fill_meta(x: Spec, mask: Spec, value: Spec) -> Spec:
     if value.ndim:
         raise OpError(complaint("masked_fill", "value must be a number or a 0-dimensional tensor",
                                 dict(shape=list(value.shape)), "Use torch.where."))
-    return result_spec("masked_fill", (x, mask), x.dtype)
+    shape = broadcast_shapes("masked_fill", x.shape, mask.shape)
+    return spec(x.dtype, shape, None, common_device("masked_fill", [x, mask]))
 
 
 def masked_fill_ref(x, mask, value):
