@@ -88,13 +88,19 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
     inner = folds([value])
     elements = trips(iters)
     if inner:
-        # A fold inside of another fold runs for each of its steps, whatever it depends on.
-        if not all(x.free <= set(consumer.iters) for x in loads):
+        if any(repeats(x, f, iters, consumer) for x in loads for f in inner):
             return False
         once = all(trips(x.free) <= elements for x in loads)
         return once and len(loads) <= 2 and not any(is_shared_out(f, iters) for f in inner)
     once = all(turns(x, consumer) <= elements for x in loads)
     return (once and len(loads) <= 4) or repeat_cycles(value) < CHEAP_TO_REPEAT
+
+
+def repeats(load: Expr, fold: Expr, iters: tuple[Expr, ...], consumer: Nest) -> bool:
+    """Would the producer's fold run anew for the steps of a fold of the consumer?"""
+    position = load.args[-len(iters) :] if iters else ()
+    needed = (p for i, p in zip(iters, position) if i in fold.free)
+    return any(not p.free <= set(consumer.iters) for p in needed)
 
 
 def turns(load: Expr, consumer: Nest) -> int:
