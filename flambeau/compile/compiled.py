@@ -71,6 +71,8 @@ class Compiled:
         self.region = Region(options, function.__qualname__)
         if frame_hook.available():
             self.region.frames = Offered(self.region)
+        else:
+            self.region.entry = entry_function
         regions.add(self.region)
         self.site = self.region.site(function.__code__, function.__globals__)
         self.enter = entry_function(function, self.site)

@@ -65,11 +65,11 @@ def note_skip(site: Any, reason: str) -> None:
 def warn_limit(site: Any, failed: list) -> None:
     """Too many programs for one code object."""
     why = "; ".join(f"{guard!r}, now {now}" for guard, now in failed[:3])
+    code = site.code
     warnings.warn(
-        f"compile: {site.code.co_qualname} ({site.code.co_filename}:"
-        f"{site.code.co_firstlineno}) has been captured {len(site.entries)} times and runs as "
-        f"plain Python from now on. What changes from call to call: {why or 'unknown'}. Pass it as a tensor, or raise "
-        f"config.cache_size_limit.",
+        f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has been captured "
+        f"{len(site.entries)} times and runs as plain Python from now on. What changes from call "
+        f"to call: {why or 'unknown'}. Pass it as a tensor, or raise config.cache_size_limit.",
         CompileWarning,
         stacklevel=4,
     )

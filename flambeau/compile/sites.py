@@ -13,11 +13,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from flambeau.capture import frame_hook
+from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.bytecodes import UnknownBytecode, argument_names
 from flambeau.capture.capture import FAILED, MISS, Captured, Frozen, Options, capture
 from flambeau.capture.guards import Guard, failures
+from flambeau.capture.instructions import program
 from flambeau.capture.resume import Place, bridge_code, resume_code
 from flambeau.compile import config, records
 
@@ -35,6 +36,7 @@ class Region:
         self.name = name
         self.sites: dict[tuple, Site] = {}
         self.frames: frame_hook.Callback | None = callback
+        self.entry: Callable[[types.FunctionType, Site], Callable] | None = None
 
     def site(self, code: types.CodeType, space: dict, start: Place | None = None) -> Site:
         """The site for a code object at a place."""
@@ -99,9 +101,38 @@ class Site:
         )
         bridge.__qualname__ = self.code.co_qualname
         if self.region.frames is None:
-            return bridge(*state)
+            return bridge(*self._with_captured_callee(entry, state))
         with frame_hook.enabled(self.region.frames):
             return bridge(*state)
+
+    def _with_captured_callee(self, entry: Entry, state: tuple) -> tuple:
+        """Without a frame hook, the function that the bridge calls is replaced by its captured form
+        on the stack; functions that it calls in turn are found in the same way."""
+        assert entry.captured.broken is not None
+        place = entry.captured.broken.place
+        instruction = program(self.code)[place.index]
+        if instruction.name != "CALL" or self.region.entry is None:
+            return state
+        count = instruction.arg
+        at = (
+            -(count + 1)
+            if any(place.nulls[-(count + 2) : len(place.nulls) - count])
+            else -(count + 2)
+        )
+        callee = self._captured_callee(state[at])
+        return (*state[:at], callee, *state[len(state) + at + 1 :])
+
+    def _captured_callee(self, callee: Any) -> Any:
+        if isinstance(callee, types.MethodType):
+            inner = self._captured_callee(callee.__func__)
+            return types.MethodType(inner, callee.__self__)
+        if not isinstance(callee, types.FunctionType) or trust.is_opaque(callee):
+            return callee
+        code = callee.__code__
+        if not trust.offers_frames(code) or not can_capture(code):
+            return callee
+        assert self.region.entry is not None
+        return self.region.entry(callee, self.region.site(code, callee.__globals__))
 
     def plain(self, function: types.FunctionType, values: tuple) -> Any:
         """Run the rest of the frame as Python does."""
