@@ -19,7 +19,7 @@ from flambeau.schedule.flat import flat_value
 from flambeau.schedule.inline import canonical, inlined, rewritten, values_by_buffer
 from flambeau.schedule.liveness import reads
 from flambeau.schedule.machine import Machine
-from flambeau.schedule.unnest import unnested
+from flambeau.schedule.unnest import inner_fold, unnested
 
 FEWEST_ROWS = 8  # a fold inside of a kernel runs once a row: fewer rows leave threads idle
 SMALL_FOLD_CYCLES = 30_000  # below, one thread is enough
@@ -88,19 +88,10 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
     inner = folds([value])
     elements = trips(iters)
     if inner:
-        if any(repeats(x, f, iters, consumer) for x in loads for f in inner):
-            return False
         once = all(trips(x.free) <= elements for x in loads)
         return once and len(loads) <= 2 and not any(is_shared_out(f, iters) for f in inner)
     once = all(turns(x, consumer) <= elements for x in loads)
     return (once and len(loads) <= 4) or repeat_cycles(value) < CHEAP_TO_REPEAT
-
-
-def repeats(load: Expr, fold: Expr, iters: tuple[Expr, ...], consumer: Nest) -> bool:
-    """Would the producer's fold run anew for the steps of a fold of the consumer?"""
-    position = load.args[-len(iters) :] if iters else ()
-    needed = (p for i, p in zip(iters, position) if i in fold.free)
-    return any(not p.free <= set(consumer.iters) for p in needed)
 
 
 def turns(load: Expr, consumer: Nest) -> int:
@@ -122,12 +113,12 @@ def is_shared_out(fold: Expr, iters: tuple[Expr, ...]) -> bool:
 
 
 def is_sound(nest: Nest) -> bool:
-    """Do the loops that folds depend on nest in one another, and is the kernel of sane size?"""
+    """Do the loops of folds nest in one another, does none run anew, is the kernel of sane size?"""
     roots = [e for s in nest.stores for e in (*s.index, s.value)]
-    sets = sorted(
-        {f.free & set(nest.iters) for f in folds(roots)} | {frozenset(nest.iters)}, key=len
-    )
-    return all(a <= b for a, b in pairwise(sets)) and sum(1 for _ in postorder(roots)) <= MOST_NODES
+    own = frozenset(nest.iters)
+    sets = sorted({f.free & own for f in folds(roots)} | {own}, key=len)
+    nested = all(a <= b for a, b in pairwise(sets)) and inner_fold(roots) is None
+    return nested and sum(1 for _ in postorder(roots)) <= MOST_NODES
 
 
 def without_unread(nests: list[Nest], outside: frozenset[str]) -> list[Nest]:

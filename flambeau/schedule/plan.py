@@ -93,11 +93,13 @@ def row_named(flat: Flat, vector: Expr | None) -> tuple[Flat, Expr | None]:
     """The innermost loop under the name of the folds' loop, so that equal values are one node."""
     if not flat.iters:
         return flat, vector
-    last = flat.iters[-1]
+    last, outer = flat.iters[-1], frozenset(flat.iters[:-1])
+    inside = [f for f in folds(flat.roots()) if not f.free <= outer]
+    barred = {b for f in inside for b in bound_of(f)} | set(flat.iters)
     rows = [
-        bound_of(f)[0] for f in folds(flat.roots()) if len(bound_of(f)) == 1 and last not in f.free
+        bound_of(f)[0] for f in folds(flat.roots()) if len(bound_of(f)) == 1 and f.free <= outer
     ]
-    same = next((r for r in rows if r.attr[1] == last.attr[1] and r not in flat.iters), None)
+    same = next((r for r in rows if r.attr[1] == last.attr[1] and r not in barred), None)
     if same is None or scan_loops(flat):
         return flat, vector
     return flat.mapped({last: same}, (*flat.iters[:-1], same)), same if vector is last else vector

@@ -1,8 +1,8 @@
-"""Folds whose steps need a fold of their own get it from memory.
+"""Folds inside of folds that would be computed again and again get their values from memory.
 
-A kernel computes a fold once for each point of the loops outside of it. A fold inside of another
-fold that depends on its iterators is therefore a nest of its own, over the iterators it depends
-on, into scratch that the outer fold reads.
+A fold inside of another runs once for each point of all the loops around it. Where those include
+loops that it does not depend on, it becomes a nest of its own, over what it depends on, into scratch
+that the outer fold reads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import count
 from flambeau.loops.expr import Expr, iterator
 from flambeau.loops.nest import Buf, Nest, Store
 from flambeau.loops.substitute import Substitution
+from flambeau.schedule.cost import trips
 from flambeau.schedule.domain import bound_of, folds, values_of
 
 
@@ -29,14 +30,18 @@ def unnested(nests: tuple[Nest, ...]) -> tuple[Nest, ...]:
 
 
 def inner_fold(roots: list[Expr]) -> Expr | None:
-    """A single-valued fold inside of another that depends on the other's iterators."""
+    """A single-valued fold inside of another that runs more often than it has values."""
     for outer in folds(roots):
-        bound = set(bound_of(outer))
+        around = outer.free.union(bound_of(outer))
         for fold in folds(values_of(outer)):
-            if fold.free & bound and not isinstance(fold.dtype, tuple) and all(
-                    isinstance(i.attr[1], int) for i in fold.free):
+            depends = fold.free & set(bound_of(outer)) and not isinstance(fold.dtype, tuple)
+            if depends and trips(around - fold.free) > 1 and has_known_shape(fold):
                 return fold
     return None
+
+
+def has_known_shape(fold: Expr) -> bool:
+    return all(isinstance(i.attr[1], int) for i in fold.free)
 
 
 def order(fold: Expr, n: Nest) -> tuple[Expr, ...]:
@@ -56,5 +61,8 @@ def own_nest(fold: Expr, n: Nest, name: str) -> tuple[Buf, Nest]:
 
 def with_load(n: Nest, fold: Expr, scratch: Buf) -> Nest:
     change = Substitution({fold: scratch[order(fold, n)]})
-    return Nest(n.iters, tuple(Store(s.buf, s.index, change.of(s.value), s.combine)
-                               for s in n.stores), n.source)
+    return Nest(
+        n.iters,
+        tuple(Store(s.buf, s.index, change.of(s.value), s.combine) for s in n.stores),
+        n.source,
+    )

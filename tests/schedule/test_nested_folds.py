@@ -26,8 +26,11 @@ def test_a_row_fold_summed_over_another_dimension(sizes):
     x, y = Buf("x", sizes), Buf("y", sizes)
     centred, total, out = Buf("centred", sizes), Buf("total", sizes), Buf("out", (t, c))
     nests = (
-        nest(sizes, lambda i: x[i] - reduce("add", (c,), lambda r: x[i[0], i[1], r[0]]) / float(c),
-             out=centred),
+        nest(
+            sizes,
+            lambda i: x[i] - reduce("add", (c,), lambda r: x[i[0], i[1], r[0]]) / float(c),
+            out=centred,
+        ),
         nest(sizes, lambda i: y[i] + centred[i], out=total),
         nest((t, c), lambda i: reduce("add", (b,), lambda r: total[(r[0], *i)]), out=out),
     )
@@ -43,8 +46,11 @@ def test_a_fold_written_inside_of_a_fold(sizes):
     x, y, out = Buf("x", sizes), Buf("y", sizes), Buf("out", (t, c))
 
     def body(i):
-        return reduce("add", (b,), lambda r: y[(r[0], *i)]
-                      + reduce("add", (c,), lambda q: x[r[0], i[0], q[0]]))
+        return reduce(
+            "add",
+            (b,),
+            lambda r: y[(r[0], *i)] + reduce("add", (c,), lambda q: x[r[0], i[0], q[0]]),
+        )
 
     a, d = filled(*sizes), filled(*sizes)[::-1].copy()
     got = np.full((t, c), np.nan, np.float32)

@@ -1,7 +1,7 @@
 """One elementwise kernel over many tensors: an optimizer's update of all parameters in one call.
 
 The nest is written for one tensor, over a size known at run time. The caller passes a table of
-64-bit words with one row a tensor: the addresses of the nest's buffers in the order of `parameters`,
+64-bit words, one row a tensor: the addresses of the nest's buffers in the order of `parameters`,
 then the number of elements. Chunks of all tensors form one job of the thread pool.
 """
 
@@ -48,16 +48,9 @@ def compile_foreach(
     target = target or targets.host()
     columns = tuple(parameters) if parameters is not None else externals((nest,))
     plans = planned([nest], machine)
-    c = plans[0].chunks
-    if len(plans) != 1 or c is None or len(c.iters) != 1 or c.iters[0].attr[1] is not nest.shape[0]:
-        raise OpError(
-            complaint(
-                "foreach",
-                "one loop over one runtime size is needed",
-                dict(nest=nest),
-                "Use compile_kernel for other nests.",
-            )
-        )
+    if not is_one_loop(nest, plans):
+        must = "one loop over one runtime size is needed"
+        raise OpError(complaint("foreach", must, {"nest": nest}, "Use compile_kernel otherwise."))
     size_name = nest.shape[0].attr[0]
     numbers = tuple(n for n in numbers_of((nest,)) if n.name != size_name)
     module = Module(target.vector_bits)
@@ -70,6 +63,13 @@ def compile_foreach(
     description = Description(1, letters, (), 0, (), "run", "foreach")
     entry = launcher.entry(description, library)
     return ForeachKernel(entry, columns, tuple(n.name for n in numbers), plans[0], text)
+
+
+def is_one_loop(nest: Nest, plans: list[Plan]) -> bool:
+    c = plans[0].chunks
+    if len(plans) != 1 or c is None or len(nest.shape) != 1 or isinstance(nest.shape[0], int):
+        return False
+    return len(c.iters) == 1 and c.iters[0].attr[1] is nest.shape[0]
 
 
 class _Writer:
