@@ -31,8 +31,16 @@ def scaled(op: str, x, other, alpha):
     return pointwise.mul(other, alpha)
 
 
+def is_float_pair(x, y) -> bool:
+    """Both tensors of one floating dtype: a scaled sum of them is a single kernel."""
+    return isinstance(y, Tensor) and x._spec.dtype.category == FLOAT and (
+        y._spec.dtype is x._spec.dtype)
+
+
 def add_(self, other, *, alpha=1):
     """self <- self + alpha * other."""
+    if alpha != 1 and is_float_pair(self, other):
+        return context.bind_inplace(fused.addcmul, self, (self, other, 1.0, alpha), NOTHING)
     return context.bind_inplace(pointwise.add, self, (self, scaled(
         "add_", self, number_or_tensor("add_", other), alpha)), NOTHING)
 
