@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib as _importlib
+from functools import partial as _partial
 
 from flambeau.autograd import engine as _engine
 from flambeau.autograd import methods as _autograd_methods
@@ -76,6 +77,7 @@ from flambeau.tensor import (
 from flambeau.tensor import (
     special as _special,
 )
+from flambeau.tensor import deferred as _deferred
 from flambeau.tensor.inspection import (
     can_cast,
     get_default_device,
@@ -105,12 +107,13 @@ globals().update({d.name: d for d in _dtypes.ALL})
 globals().update(_dtypes.ALIASES)
 globals().update(_FUNCTIONS[""])
 
-_LOADERS["linalg"] = lambda: _importlib.import_module("flambeau.linalg")
+for _module in ("fft", "linalg", "signal"):
+    _LOADERS[_module] = _partial(_importlib.import_module, f"flambeau.{_module}")
 
 # Imported when they are first named, to keep `import flambeau` short.
 _SUBMODULES = frozenset((
     "_dynamo", "amp", "autograd", "backends", "compile", "compiler", "cuda", "distributed", "distributions", "fft",
-    "func", "jit", "linalg", "nn", "optim", "serialization", "special", "utils", "version"))
+    "func", "jit", "linalg", "masked", "nn", "optim", "serialization", "signal", "special", "utils", "version"))
 
 _DEFERRED = {"load": "flambeau.serialization", "save": "flambeau.serialization"}
 _DEFERRED["autocast"] = "flambeau.amp"
@@ -122,6 +125,8 @@ _DEFERRED.update(dict.fromkeys((
     "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype"),
     "flambeau.amp.settings"))
 _DEFERRED["vmap"] = "flambeau.func"
+for (_, _home), _names in _deferred.HOMES.items():
+    _DEFERRED.update(dict.fromkeys(_names, _home))
 
 
 _missing = _missing_name(__name__)

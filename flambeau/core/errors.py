@@ -43,6 +43,10 @@ class OpError(FlambeauError, RuntimeError):
     """Any other rule of an op is broken."""
 
 
+class LinAlgError(FlambeauError, RuntimeError):
+    """A matrix is singular, not positive definite, or an iteration did not converge."""
+
+
 class AutogradError(FlambeauError, RuntimeError):
     """A rule of automatic differentiation is broken."""
 

@@ -83,10 +83,10 @@ def vander(x, N=None):
     """Rows of powers 0 .. N - 1."""
     from flambeau.tensor.joining import cat
 
+    x = x if x.ndim else x.reshape((1,))
     n = x.shape[-1] if N is None else N
-    if n <= 0 or x.ndim < 1:
-        raise OpError(complaint("linalg.vander", "N must be positive and x at least a vector",
-                                dict(N=N, ndim=x.ndim)))
+    if n <= 0:
+        raise OpError(complaint("linalg.vander", "N must be positive", dict(N=N)))
     column = x.unsqueeze(-1)
     ones = column * 0 + 1 if n else column
     rest = column.expand((*x.shape, n - 1)).cumprod(-1)

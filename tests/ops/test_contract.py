@@ -4,7 +4,6 @@ gradients agree with central differences, once and twice."""
 import importlib
 import pkgutil
 import zlib
-from functools import partial
 
 import numpy as np
 import pytest
@@ -165,11 +164,19 @@ class Case:
     def direction(self, values, grads) -> list:
         """Random, and zero for operands that a joint rule holds constant (weights of a loss)."""
         joint = not isinstance(self.primitive.vjp, dict)
-        if self.primitive.info.get("hermitian"):  # one triangle is read, the other follows it
-            return [x + np.swapaxes(x, -1, -2).conj() for x in map(partial(
-                random_like, self.rng), values)]
+        tangents = self.primitive.info.get("tangents")
+        if tangents:  # one triangle is read
+            return [self.within(tangents, self.primitive.operands[i], random_like(self.rng, x))
+                    for i, x in zip(self.at, values)]
         return [np.zeros_like(x) if joint and g is None else random_like(self.rng, x)
                 for x, g in zip(values, grads)]
+
+    def within(self, tangents, name, direction):
+        project = tangents.get(name)
+        if project is None:
+            return direction
+        return project(direction, **self.params) if project.__code__.co_argcount > 1 else (
+            project(direction))
 
     def loss(self, values) -> float:
         outs = self.outputs(values)

@@ -71,3 +71,8 @@ def positive_definite(rng, *shape: int, kind: str = "f") -> np.ndarray:
     if kind == "c":
         x = x + 1j * rng.normal(size=shape)
     return x @ adjoint(x) + np.eye(shape[-1]) * (1 + np.arange(shape[-1]))
+
+
+def hermitian_part(x: np.ndarray) -> np.ndarray:
+    """Twice the Hermitian part: the directions that are left where one triangle is read."""
+    return x + adjoint(x)

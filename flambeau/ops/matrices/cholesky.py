@@ -6,8 +6,16 @@ import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
-from flambeau.ops.matrices.checks import adjoint, field, flat, fresh, positive_definite, square
-from flambeau.ops.matrices.triangular import triangular_solve
+from flambeau.ops.matrices.checks import (
+    adjoint,
+    field,
+    flat,
+    fresh,
+    hermitian_part,
+    positive_definite,
+    square,
+)
+from flambeau.ops.matrices.triangular import solved, triangular_solve
 from flambeau.ops.registry import primitive
 
 
@@ -65,4 +73,41 @@ def cholesky_samples(rng):
 
 
 cholesky = primitive("cholesky", meta=cholesky_meta, ref=cholesky_ref, vjp=cholesky_vjp,
-                     samples=cholesky_samples, hermitian=True)
+                     samples=cholesky_samples, tangents=dict(x=hermitian_part))
+
+
+def solve_meta(b: Spec, factor: Spec, *, upper) -> Spec:
+    """X with A X = B, from the Cholesky factor of A."""
+    field("cholesky_solve", b, factor)
+    square("cholesky_solve", factor)
+    return fresh(b, *b.shape[-2:])
+
+
+def solve_ref(b, factor, *, upper):
+    lower = adjoint(factor) if upper else factor
+    return solved(adjoint(lower), solved(lower, b, upper=False), upper=True)
+
+
+def solve_vjp(ct, factor, out, upper, needs):
+    """gB = A^-1 g; with gA = -gB X^H, (gA + gA^H) L. Like PyTorch's it fills both triangles."""
+    g = cholesky_solve(ct, factor, upper=upper)
+    if not needs[1]:
+        return g, None
+    both = g @ out.mH
+    both = -(both + both.mH)
+    return g, factor @ both if upper else both @ factor
+
+
+def solve_samples(rng):
+    for batch, n, k in [((), 3, 2), ((2,), 2, 1), ((), 0, 2)]:
+        for upper in (False, True):
+            factor = np.linalg.cholesky(positive_definite(rng, *batch, n, n), upper=upper)
+            yield (rng.normal(size=(*batch, n, k)), factor), dict(upper=upper)
+
+
+def within_triangle(x: np.ndarray, upper: bool) -> np.ndarray:
+    return np.triu(x) if upper else np.tril(x)
+
+
+cholesky_solve = primitive("cholesky_solve", meta=solve_meta, ref=solve_ref, vjp=solve_vjp,
+                           samples=solve_samples, tangents=dict(factor=within_triangle))

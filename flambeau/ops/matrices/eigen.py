@@ -10,7 +10,7 @@ import numpy as np
 
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec
-from flambeau.ops.matrices.checks import field, fresh, positive_definite, square
+from flambeau.ops.matrices.checks import field, fresh, hermitian_part, positive_definite, square
 from flambeau.ops.matrices.lu import solve
 from flambeau.ops.registry import primitive
 
@@ -43,7 +43,7 @@ def eigh_ref(x, *, upper):
 
 
 def eigh_vjp(cts, out0, out1):
-    """V [diag(gw) + (V^H gV) / E] V^H."""
+    """The Hermitian part of V [diag(gw) + (V^H gV) / E] V^H."""
     gw, gv = cts
     v = out1
     if gv is None:
@@ -52,7 +52,8 @@ def eigh_vjp(cts, out0, out1):
     inner = inner - inner.diagonal(0, -2, -1).diag_embed()
     if gw is not None:
         inner = inner + gw.diag_embed().to(inner.dtype)
-    return (v @ inner @ v.mH,)
+    total = v @ inner @ v.mH
+    return ((total + total.mH) * 0.5,)
 
 
 def eigvalsh_meta(x: Spec, *, upper) -> Spec:
@@ -77,9 +78,9 @@ def hermitian_samples(rng):
 
 
 eigh = primitive("eigh", meta=eigh_meta, ref=eigh_ref, vjp=eigh_vjp, samples=hermitian_samples,
-                 hermitian=True)
+                 tangents=dict(x=hermitian_part))
 eigvalsh = primitive("eigvalsh", meta=eigvalsh_meta, ref=eigvalsh_ref, vjp=dict(x=eigvalsh_vjp),
-                     samples=hermitian_samples, hermitian=True)
+                     samples=hermitian_samples, tangents=dict(x=hermitian_part))
 
 # General -------------------------------------------------------------------------------------
 
