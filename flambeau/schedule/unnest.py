@@ -1,8 +1,8 @@
 """Folds inside of folds that would be computed again and again get their values from memory.
 
 A fold inside of another runs once for each point of all the loops around it. Where those include
-loops that it does not depend on, it becomes a nest of its own, over what it depends on, into scratch
-that the outer fold reads.
+loops that it does not depend on, it becomes a nest of its own, over what it depends on, into
+scratch that the outer fold reads.
 """
 
 from __future__ import annotations

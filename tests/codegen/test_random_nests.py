@@ -61,34 +61,42 @@ def programs(draw):
     inputs = [
         Buf(f"x{k}", shape, draw(layouts(shape)), kind) for k in range(draw(st.integers(1, 3)))
     ]
-    nests, pointwise, rowwise = [], list(inputs), []
+    nests, pointwise, folded = [], list(inputs), []
     for k in range(draw(st.integers(1, 4))):
-        made = draw(results(f"t{k}", shape, pointwise, rowwise))
+        made, kept = draw(results(f"t{k}", shape, pointwise, folded))
         nests.append(made)
-        (pointwise if made.shape == shape else rowwise).append(made.out)
+        if len(kept) == rank:
+            pointwise.append(made.out)
+        else:
+            folded.append((made.out, kept))
     return nests
 
 
 @st.composite
-def results(draw, name, shape, pointwise, rowwise):
-    """One nest: an elementwise result, or a fold over some of the dimensions."""
+def results(draw, name, shape, pointwise, folded):
+    """(a nest, the dimensions it keeps): elementwise, or a fold over some of the dimensions."""
 
     def value(i):
         leaves = [b[i] for b in pointwise]
-        leaves += [b[tuple(i[d] for d in kept)] for b, kept in zip(rowwise, map(kept_of, rowwise))]
+        leaves += [b[tuple(i[d] for d in kept)] for b, kept in folded]
         return draw(expressions(leaves))
 
-    def kept_of(b):
-        return range(len(b.shape))
-
-    folded = draw(st.integers(0, len(shape))) if draw(st.booleans()) else 0
-    if not folded:
-        return nest(shape, value, out=name)
-    kept = len(shape) - folded
+    dims = range(len(shape))
+    gone = draw(st.sets(st.sampled_from(dims))) if shape and draw(st.booleans()) else set()
+    kept = tuple(d for d in dims if d not in gone)
+    if not gone:
+        return nest(shape, value, out=name), kept
     combine = draw(st.sampled_from(["add", "max", "min"]))
-    return nest(
-        shape[:kept], lambda i: reduce(combine, shape[kept:], lambda r: value(i + r)), out=name
-    )
+    sizes = tuple(shape[d] for d in sorted(gone))
+
+    def body(i):
+        def at(r):
+            outer, inner = iter(i), iter(r)
+            return tuple(next(inner) if d in gone else next(outer) for d in dims)
+
+        return reduce(combine, sizes, lambda r: value(at(r)))
+
+    return nest(tuple(shape[d] for d in kept), body, out=name), kept
 
 
 def array_for(buf, rng):
