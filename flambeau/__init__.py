@@ -93,6 +93,8 @@ from flambeau.tensor.layout import (
     layout,
     memory_format,
     preserve_format,
+    sparse_coo,
+    sparse_csr,
     strided,
 )
 from flambeau.tensor.printing import get_printoptions, set_printoptions

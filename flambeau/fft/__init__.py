@@ -1,0 +1,12 @@
+"""`torch.fft`: discrete Fourier transforms, their frequencies and shifts."""
+
+from flambeau.core.nearest import missing_name as _missing_name
+from flambeau.fft import (  # noqa: F401
+    frequencies as _frequencies,
+    spectrograms as _spectrograms,
+    transforms as _transforms,
+)
+from flambeau.tensor.public import FUNCTIONS as _FUNCTIONS
+
+globals().update(_FUNCTIONS["fft"])
+__getattr__ = _missing_name(__name__)
