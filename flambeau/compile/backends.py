@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau.capture.outputs import eager_runner
+from flambeau.compile.native import native_runner
 from flambeau.core.errors import ValueRangeError, complaint
 from flambeau.graph import Graph
 
@@ -23,8 +24,7 @@ def register_backend(name: str, backend: Backend | None = None) -> Any:
 
 register_backend("eager", eager_runner)
 register_backend("interpret", eager_runner)
-# The native code generator puts its own runner here; until then graphs run on eager operations.
-register_backend("native", eager_runner)
+register_backend("native", native_runner)
 for _other in ("inductor", "aot_eager"):
     register_backend(_other, lambda graph, examples: BACKENDS["native"](graph, examples))
 

@@ -30,8 +30,22 @@ class NativePlan(Plan):
         self.dead = last_parts(graph, self.parts)
         self.needs = needed_after(graph, self.parts)
         self.kernels: dict[int, SegmentKernel | None] = {}
+        self.specs = [None if v.spec.weak else v.spec for v in graph.inputs]
+        self.sized_by_numbers = any(e.open_params for e in graph.equations)
+
+    def fits(self, inputs: tuple) -> bool:
+        """Are the sizes those that the kernels are made for? A graph may serve several sizes."""
+        if self.sized_by_numbers:
+            return False
+        for x, s in zip(inputs, self.specs):
+            if s is not None and x._spec is not s and (
+                    x.shape != s.shape or x._spec.strides != s.strides):
+                return False
+        return True
 
     def __call__(self, *inputs: Any) -> list[Any]:
+        if not self.fits(inputs):
+            return super().__call__(*inputs)
         environment: dict[Value, Any] = dict(self.graph.constants)
         environment.update(zip(self.graph.inputs, inputs))
         touched = False
