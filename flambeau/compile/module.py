@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from flambeau.capture.capture import Options
+from flambeau.capture.interpreter.run import CODE_HANDLERS
 from flambeau.compile.compiled import compiled
 from flambeau.nn import Module
 
@@ -64,6 +66,12 @@ class OptimizedModule(Module):
         return OptimizedModule, (self._orig_mod, self.__dict__["_options"])
 
     def __deepcopy__(self, memo: dict) -> OptimizedModule:
-        import copy
-
         return OptimizedModule(copy.deepcopy(self._orig_mod, memo), self.__dict__["_options"])
+
+
+def _call_original(run: Any, module: OptimizedModule, *args: Any, **kwargs: Any) -> Any:
+    """Captured code that calls a compiled module captures the module too."""
+    return run.call(run.attributes.get(module, "_orig_mod"), args, kwargs)
+
+
+CODE_HANDLERS[OptimizedModule.__call__.__code__] = _call_original

@@ -168,7 +168,7 @@ class Site:
         with _lock:
             if len(self.entries) != known:  # another thread has captured meanwhile
                 return self.call(function, *values)
-            if len(self.entries) >= config.cache_size_limit:
+            if len(self.entries) >= min(config.cache_size_limit, config.recompile_limit):
                 self._limit(function, values)
                 return self.plain(function, values)
             entry = self._captured(function, values)

@@ -240,6 +240,48 @@ def test_a_size_that_python_reads_is_never_wrong():
         assert [v.item() for v in values] == list(range(n)) and letter == "abcdefgh"[n]
 
 
+def test_generators_and_coroutines_run_as_they_are():
+    @torch.compile
+    def numbers(x):
+        yield x
+        yield x * 2
+
+    @torch.compile
+    async def later(x):
+        return x + 1
+
+    assert [v.item() for v in numbers(torch.ones(()))] == [1, 2]
+    with pytest.raises(StopIteration) as done:
+        later(torch.ones(())).send(None)
+    assert done.value.value.item() == 2
+
+
+def test_a_compiled_function_inside_of_another():
+    inner = torch.compile(lambda x: x * 2)
+    module = torch.compile(nn.ReLU())
+
+    def f(x):
+        return module(inner(x)) + 1
+
+    compiled = torch.compile(f)
+    (found,) = captures(compiled, (torch.tensor([-1.0, 1.0]),))
+    assert found.broken is None and compiled(torch.tensor([-1.0, 1.0])).tolist() == [1, 3]
+
+
+def test_replaced_methods_are_noticed():
+    class Scale:
+        def by(self, x):
+            return x * 2
+
+    scale = Scale()
+    compiled = torch.compile(lambda x: scale.by(x))
+    assert compiled(torch.ones(1)).item() == 2
+    Scale.by = lambda self, x: x * 3
+    assert compiled(torch.ones(1)).item() == 3
+    scale.by = lambda x: x * 4
+    assert compiled(torch.ones(1)).item() == 4
+
+
 def test_threads_share_a_compiled_function():
     compiled = torch.compile(lambda x, k: (x * k, k + 1))
     results = [[] for _ in range(4)]
