@@ -101,11 +101,10 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     x = input.unsqueeze(0) if input.ndim == 2 else input
     x = x.transpose(-1, -2)  # (batch, frames, frequencies)
     norm = "ortho" if normalized else None
-    if half:
-        pieces = fft_of("irfft")(x, n_fft, norm=norm)
-    else:
+    if return_complex:
         pieces = fft_of("ifft")(x, n_fft, norm=norm)
-        pieces = pieces if return_complex else pieces.real
+    else:  # of a whole spectrum only the first half counts
+        pieces = fft_of("irfft")(x[..., :n_fft // 2 + 1], n_fft, norm=norm)
     shape = centred_window(pieces, window, width, n_fft, pieces.dtype.to_real())
     y = overlapped(pieces * shape, hop)
     weight = overlapped((shape * shape).expand((1, pieces.shape[1], n_fft)), hop)

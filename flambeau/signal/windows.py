@@ -21,8 +21,8 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
 def points(op: str, M: int, start: float, end: float, options: dict) -> Tensor:  # noqa: N803
     """M points from start to end, in the dtype of the window."""
     dtype, device = options["dtype"] or get_default_dtype(), options["device"]
-    if not dtype.is_floating_point:
-        raise ValueRangeError(complaint(op, "expects floating point dtypes", dict(dtype=dtype)))
+    if not dtype.is_floating_point or dtype.itemsize < 4:
+        raise ValueRangeError(complaint(op, "expects float32 or float64 dtypes", dict(dtype=dtype)))
     if options["layout"] is not None and str(options["layout"]) != "torch.strided":
         raise ValueRangeError(complaint(op, "is implemented for strided tensors only",
                                         dict(layout=options["layout"])))
