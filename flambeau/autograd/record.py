@@ -41,7 +41,12 @@ def record(primitive, args: tuple, params: dict, out) -> None:
 
 def dispatch_inplace(primitive, target: Tensor, args: tuple, params: dict) -> Tensor:
     """target <- primitive(*args), with the version bumped and history replaced."""
-    tracked = state.grad_enabled and any(isinstance(a, Tensor) and a._requires_grad for a in args)
+    tracked = False
+    if state.grad_enabled:
+        for a in args:
+            if isinstance(a, Tensor) and a._requires_grad:
+                tracked = True
+                break
     check_writable(primitive.name, target, tracked)
     node = None
     if tracked and primitive.vjp is not None:

@@ -266,14 +266,23 @@ def check_target(primitive, target: Spec, result: Spec) -> None:
 
 
 def ufunc_inplace_plan(ufunc: np.ufunc, converters: list) -> Callable:
-    def run(target, *args):
+    first, second = converters[0], converters[-1]
+
+    def unary(target, x):
         token = quiet_start()
         try:
-            ufunc(*[c(a) for c, a in zip(converters, args)], out=target._array)
+            ufunc(first(x), target._array)
         finally:
             quiet_restore(token)
 
-    return run
+    def binary(target, x, y):
+        token = quiet_start()
+        try:
+            ufunc(first(x), second(y), target._array)
+        finally:
+            quiet_restore(token)
+
+    return unary if len(converters) == 1 else binary
 
 
 def into_plan(into: Callable, converters: list) -> Callable:

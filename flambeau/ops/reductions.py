@@ -211,14 +211,13 @@ def line_extremum_vjp(ct, out1, _x, dim, keepdim):
     return place(ct, out1, shape=tuple(_x.shape), dim=dim)
 
 
-def line_extremum(name: str, find, combine: str):
+def line_extremum(name: str, find, ufunc: np.ufunc, combine: str):
     """(values, positions) along one dimension."""
     def ref(x, *, dim, keepdim):
         if not x.ndim:
             return x.copy(), np.zeros((), np.int64)
-        at = find(x, axis=dim, keepdims=True)
-        best = np.take_along_axis(x, at, dim)
-        return (best, at) if keepdim else (best.squeeze(dim), at.squeeze(dim))
+        return (ufunc.reduce(x, axis=dim, keepdims=keepdim),
+                find(x, axis=dim, keepdims=keepdim))
 
     return primitive(name, meta=line_extremum_meta(name), ref=ref, vjp=dict(x=line_extremum_vjp),
                      samples=line_extremum_samples, lower=line_extremum_lower(combine))
@@ -230,8 +229,8 @@ def line_extremum_samples(rng):
             yield operands, params
 
 
-max_along = line_extremum("max_along", np.argmax, "argmax")
-min_along = line_extremum("min_along", np.argmin, "argmin")
+max_along = line_extremum("max_along", np.argmax, np.maximum, "argmax")
+min_along = line_extremum("min_along", np.argmin, np.minimum, "argmin")
 
 # Logical -------------------------------------------------------------------------------------
 
