@@ -16,7 +16,8 @@ from flambeau.capture.tensors import Tensors, foreign_nodes, is_spent
 from flambeau.capture.traced import SpentNode
 from flambeau.capture.values import UNREAD
 from flambeau.graph import Graph, Value
-from flambeau.graph.interpret import Plan, Untouched, run_recorded
+from flambeau.graph.generated import GeneratedPlan
+from flambeau.graph.interpret import Untouched, run_recorded
 from flambeau.graph.passes import without_aliases, without_dead_code, without_final_copies
 from flambeau.tensor.tensor import Tensor, alias
 
@@ -165,7 +166,7 @@ class Outputs:
 
 def eager_runner(graph: Graph, examples: list[Any]) -> Callable:
     """The backend that runs the graph on eager operations."""
-    return Plan(graph, alias, bump)
+    return GeneratedPlan(graph, alias, bump)
 
 
 def _recorded(graph: Graph, *inputs: Any) -> list[Any]:
