@@ -6,9 +6,16 @@ import math
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import winograd
-from flambeau.codegen.templates.conv_direct import DirectConv, forward_problem, gradient_problem
+from flambeau.codegen.templates.conv_direct import (
+    DirectConv,
+    Problem,
+    forward_problem,
+    gradient_problem,
+)
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.conv_weight import WeightGradient
+from flambeau.codegen.templates.depthwise_first import DepthwiseFirst, DepthwiseWeightFirst
+from flambeau.codegen.templates.depthwise_last import DepthwiseLast, DepthwiseWeightLast
 from flambeau.codegen.templates.entry import Kernel, slot
 from flambeau.codegen.templates.epilogue import Epilogue
 from flambeau.codegen.templates.gemm_kernel import emit_gemm, with_swapped_operands
@@ -33,7 +40,10 @@ def emit_forward(
         return _emit_product(module, name, spec, target, epilogue)
     if suits_winograd(spec):
         return _emit_winograd(module, name, winograd.forward_problem(spec, epilogue), target)
-    return DirectConv(module, name, forward_problem(spec, epilogue), target).emit()
+    problem = forward_problem(spec, epilogue)
+    if is_depthwise(spec) and (spec.x_layout == "NHWC" or not epilogue):
+        return _emit_depthwise(module, name, problem, target)
+    return DirectConv(module, name, problem, target).emit()
 
 
 def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
@@ -44,6 +54,8 @@ def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Targe
         return _emit_product_gradient(module, name, spec, target)
     if suits_winograd(spec):
         return _emit_winograd(module, name, winograd.gradient_problem(spec), target)
+    if is_depthwise(spec):
+        return _emit_depthwise(module, name, gradient_problem(spec), target)
     return DirectConv(module, name, gradient_problem(spec), target).emit()
 
 
@@ -58,7 +70,23 @@ def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Targ
         return with_swapped_operands(module, name, inner)
     if suits_winograd(spec):
         return WinogradWeight(module, name, spec, target).emit()
+    if is_depthwise(spec):
+        if spec.x_layout == "NHWC":
+            return DepthwiseWeightLast(module, name, spec, target).emit()
+        return DepthwiseWeightFirst(module, name, spec.dtype, target, spec=spec).emit()
     return WeightGradient(module, name, spec, target).emit()
+
+
+def is_depthwise(spec: ConvSpec) -> bool:
+    """Whether every channel has a filter of its own."""
+    alone = spec.groups == spec.c == spec.k and spec.r * spec.s <= 64
+    return alone and spec.x_layout == spec.y_layout
+
+
+def _emit_depthwise(module: Module, name: str, problem: Problem, target: Target) -> Kernel:
+    if problem.source_layout == "NHWC":
+        return DepthwiseLast(module, name, problem, target).emit()
+    return DepthwiseFirst(module, name, problem.dtype, target, problem=problem).emit()
 
 
 def suits_winograd(spec: ConvSpec) -> bool:

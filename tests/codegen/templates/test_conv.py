@@ -31,6 +31,12 @@ DIRECT = [
     ConvSpec(1, 130, 5, 5, 70, 3, 3, padding=SAME, winograd=0),
     ConvSpec(3, 20, 9, 8, 33, 1, 1),
 ]
+DEPTHWISE = [
+    ConvSpec(2, 37, 9, 11, 37, 3, 3, padding=SAME, groups=37),
+    ConvSpec(1, 16, 30, 30, 16, 3, 3, (2, 2), SAME, groups=16),
+    ConvSpec(2, 5, 12, 9, 5, 5, 4, (1, 2), (2, 1), (2, 1), 5),
+    ConvSpec(1, 3, 20, 20, 3, 3, 3, (3, 3), (0, 0), groups=3),
+]
 WINOGRAD = [
     ConvSpec(3, 20, 7, 9, 37, 3, 3, padding=SAME),
     ConvSpec(2, 16, 14, 14, 64, 3, 3),
@@ -120,6 +126,12 @@ def test_direct(rng, spec, layouts):
     check(laid_out(spec, layouts), rng, 3e-6)
 
 
+@pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize("spec", DEPTHWISE, ids=lambda s: f"{s.c}-{s.h}-{s.stride[1]}")
+def test_depthwise(rng, spec, layouts):
+    check(laid_out(spec, layouts), rng, 3e-6)
+
+
 @pytest.mark.parametrize("m", [4, 2])
 @pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
 @pytest.mark.parametrize("spec", WINOGRAD, ids=lambda s: f"{s.c}-{s.h}-{s.k}")
@@ -130,7 +142,7 @@ def test_winograd(rng, spec, layouts, m):
     check(spec, rng, 1e-5)
 
 
-@pytest.mark.parametrize("spec", [DIRECT[0], DIRECT[4], WINOGRAD[0]])
+@pytest.mark.parametrize("spec", [DIRECT[0], DIRECT[4], WINOGRAD[0], DEPTHWISE[0]])
 def test_every_level_of_features(level, rng, spec):
     check(spec, rng, 1e-5)
 
