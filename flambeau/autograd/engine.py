@@ -277,10 +277,12 @@ def run_backward(tensors: Sequence[Tensor], cts: Sequence[Tensor], keep_graph: b
     run = Run(targets, keep_graph, create_graph)
     before = state.grad_enabled
     state.grad_enabled = create_graph
+    anomaly.backward_passes += 1
     try:
         run.start(edges, cts)
         cts = None
         run.go()
     finally:
+        anomaly.backward_passes -= 1
         state.grad_enabled = before
     return run
