@@ -24,10 +24,12 @@ def logaddexp_ref(x, y):
                     top + np.log1p(np.exp(low - top)))
 
 
-def share(ct, x, out, exp):
-    """ct e^(x - out), and 0 where both operands are -inf."""
+def share(ct, x, y, out, scale: float = 1.0):
+    """ct e^(x - out), as sigmoid(x - y) so that infinite operands have a derivative; 0 where both
+    are -inf."""
     nothing = (out.real if out.dtype.is_complex else out) == -math.inf
-    return ct * conj(exp(x - out).masked_fill(nothing, 0))
+    apart = x - y if scale == 1.0 else (x - y) * scale
+    return ct * conj(apart.sigmoid().masked_fill(nothing, 0))
 
 
 def logaddexp_form(x, y):
@@ -37,9 +39,8 @@ def logaddexp_form(x, y):
 
 
 logaddexp = pointwise("logaddexp", logaddexp_ref, scalar=logaddexp_form, refuses=(BOOL, INTEGER),
-                      vjp=dict(
-    x=lambda ct, x, out: share(ct, x, out, lambda d: d.exp()),
-    y=lambda ct, y, out: share(ct, y, out, lambda d: d.exp())))
+                      vjp=dict(x=lambda ct, x, y, out: share(ct, x, y, out),
+                               y=lambda ct, x, y, out: share(ct, y, x, out)))
 
 
 def logaddexp2_ref(x, y):
@@ -47,8 +48,8 @@ def logaddexp2_ref(x, y):
 
 
 logaddexp2 = pointwise("logaddexp2", logaddexp2_ref, refuses=(BOOL, INTEGER, COMPLEX), vjp=dict(
-    x=lambda ct, x, out: share(ct, x, out, lambda d: d.exp2()),
-    y=lambda ct, y, out: share(ct, y, out, lambda d: d.exp2())))
+    x=lambda ct, x, y, out: share(ct, x, y, out, math.log(2)),
+    y=lambda ct, x, y, out: share(ct, y, x, out, math.log(2))))
 
 # x log y -------------------------------------------------------------------------------------
 
@@ -64,12 +65,11 @@ def xlog1py_ref(x, y):
 
 
 def log_at(ct, x, y):
-    """ct log y, and 0 where x is 0 and the logarithm is not NaN."""
+    """ct log y, and 0 where x is 0 and y has no logarithm."""
     if not hasattr(y, "dtype"):
         log = log_of_number(y)
-        return ct * log if log != log else (ct * log).masked_fill(x == 0, 0)
-    log = y.log()
-    return ct * log.masked_fill((log == log) & (x == 0), 0)
+        return ct * log if y > 0 else (ct * log).masked_fill(x == 0, 0)
+    return ct * y.log().masked_fill((y <= 0) & (x == 0), 0)
 
 
 def xlogy_form(x, y):

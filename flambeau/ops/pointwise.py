@@ -85,9 +85,17 @@ acosh = pointwise("acosh", np.arccosh, rule="float", low=1.1, high=3.0,
                   vjp=dict(x=lambda ct, x: ct * conj((x - 1).rsqrt() * (x + 1).rsqrt())))
 atanh = pointwise("atanh", np.arctanh, rule="float", low=-0.9, high=0.9,
                   vjp=dict(x=lambda ct, x: ct / conj(1 - x * x)))
-atan2 = pointwise("atan2", np.arctan2, refuses=(COMPLEX,), rule="float", low=0.2,
-                  vjp=dict(x=lambda ct, x, y: ct * y / (x * x + y * y),
-                           y=lambda ct, x, y: -ct * x / (x * x + y * y)))
+
+
+def inverse_square(x, y):
+    """1 / (x^2 + y^2), and 0 at the origin."""
+    square = x * x + y * y
+    return (1 / square).masked_fill(square == 0, 0)
+
+
+atan2 = pointwise("atan2", np.arctan2, refuses=(COMPLEX,), rule="float", low=0.2, vjp=dict(
+    x=lambda ct, x, y: ct * y * inverse_square(x, y),
+    y=lambda ct, x, y: -ct * x * inverse_square(x, y)))
 
 
 def sigmoid_ref(x):
@@ -254,15 +262,16 @@ fmod = pointwise("fmod", fmod_ref, scalar="rem", **DIVISION, vjp=dict(
 # Extrema -------------------------------------------------------------------------------------
 
 
-def _share(ct, winner, tie):
-    """The cotangent goes to the larger operand, half to each at a tie."""
-    return (ct / 2).masked_fill(~tie, 0.0) + ct.masked_fill(~winner, 0.0)
+def _share(ct, x, y, loses):
+    """The cotangent goes to the operand that wins, half to each at a tie; to both beside NaN."""
+    half = ct.masked_fill(x != y, 0) / 2
+    return ct.masked_fill(loses, 0) - half
 
 
 maximum = pointwise("maximum", np.maximum, scalar="max", refuses=(COMPLEX,), vjp=dict(
-    x=lambda ct, x, y: _share(ct, x > y, x == y), y=lambda ct, x, y: _share(ct, y > x, x == y)))
+    x=lambda ct, x, y: _share(ct, x, y, x < y), y=lambda ct, x, y: _share(ct, x, y, y < x)))
 minimum = pointwise("minimum", np.minimum, scalar="min", refuses=(COMPLEX,), vjp=dict(
-    x=lambda ct, x, y: _share(ct, x < y, x == y), y=lambda ct, x, y: _share(ct, y < x, x == y)))
+    x=lambda ct, x, y: _share(ct, x, y, x > y), y=lambda ct, x, y: _share(ct, x, y, y > x)))
 fmax = pointwise("fmax", np.fmax, refuses=(COMPLEX,), vjp=dict(
     x=lambda ct, x, y: ct.masked_fill(~((x >= y) | y.isnan()), 0),
     y=lambda ct, x, y: ct.masked_fill((x >= y) | y.isnan(), 0)))

@@ -141,8 +141,7 @@ def extremum_meta(name: str):
 def extremum_vjp(ct, x, out, dim, keepdim):
     """Shared equally by all elements that attain it."""
     best = spread(out, x.shape, dim, keepdim)
-    attains = (x == best) | ((x != x) & (best != best))
-    share = attains.to(ct.dtype)
+    share = ((x == best) | ((x != x) & (best != best))).to(ct.dtype)
     return spread(ct, x.shape, dim, keepdim) * share / share.sum(dim, True)
 
 

@@ -210,8 +210,9 @@ def logcumsumexp_vjp(ct, x, out, dim):
     if not x.ndim:
         return ct
     nothing = (out.real if out.dtype.is_complex else out) == -math.inf
-    shrink = (out - shifted(out, dim=dim, reverse=True, fill=math.inf)).exp()
-    tails = recurrence(ct, shrink.masked_fill(nothing, 0).conj(), dim=dim, reverse=True)
+    following = shifted(out, dim=dim, reverse=True, fill=math.inf)
+    shrink = (out - following).exp().masked_fill(out == following, 1).masked_fill(nothing, 0)
+    tails = recurrence(ct, shrink.conj(), dim=dim, reverse=True)
     return tails * (x - out).exp().masked_fill(nothing, 0).conj()
 
 

@@ -77,6 +77,43 @@ def test_binary_at_special_values(name, kind, repeats):
     assert_same(named(torch, name)(x, y), named(flambeau, name)(fx, fy), TOLERANCE[kind])
 
 
+# Gradients where functions have kinks, poles or infinite values ------------------------------
+
+KINKS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, math.inf, math.nan, 30.0, -30.0]
+ONE = ("abs asin atan ceil cosh erf exp expm1 floor frac log log1p logit nan_to_num reciprocal "
+       "relu round rsqrt sigmoid sign sinc sqrt square tanh trunc special.entr").split()
+TWO = ("add sub mul div remainder fmod pow maximum minimum fmax fmin atan2 copysign hypot "
+       "logaddexp logaddexp2 xlogy special.xlog1py").split()
+
+
+def gradients(lib, name: str, *arrays) -> list[np.ndarray]:
+    leaves = [lib.from_numpy(a.copy()).requires_grad_() for a in arrays]
+    grads = lib.autograd.grad(named(lib, name)(*leaves).sum(), leaves)
+    return [np.asarray(g.numpy()) for g in grads]
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_gradient_at_kinks(name):
+    expected, got = (gradients(lib, name, np.array(KINKS)) for lib in (torch, flambeau))
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_gradient_of_two_operands_at_kinks(name):
+    x, y = (np.array(column) for column in zip(*itertools.product(KINKS, KINKS), strict=True))
+    expected, got = (gradients(lib, name, x, y) for lib in (torch, flambeau))
+    for e, g in zip(expected, got, strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-8)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.5, -1, 1.5])
+def test_gradient_of_powers_at_kinks(exponent):
+    expected, got = ([np.asarray(lib.autograd.grad((x**exponent).sum(), x)[0].numpy())
+                      for x in [lib.from_numpy(np.array(KINKS)).requires_grad_()]]
+                     for lib in (torch, flambeau))
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-8)
+
+
 # Layouts -------------------------------------------------------------------------------------
 
 
