@@ -11,7 +11,6 @@ import numpy as np
 
 from flambeau.ops.special.real import special
 
-
 HIGHEST = 20_000  # degree that is still computed
 
 
