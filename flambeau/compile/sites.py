@@ -111,14 +111,11 @@ class Site:
         assert entry.captured.broken is not None
         place = entry.captured.broken.place
         instruction = program(self.code)[place.index]
-        if instruction.name != "CALL" or self.region.entry is None:
+        if instruction.name not in ("CALL", "CALL_KW") or self.region.entry is None:
             return state
-        count = instruction.arg
-        at = (
-            -(count + 1)
-            if any(place.nulls[-(count + 2) : len(place.nulls) - count])
-            else -(count + 2)
-        )
+        above = instruction.arg + (instruction.name == "CALL_KW")  # arguments, and their names
+        has_null = any(place.nulls[-(above + 2) : len(place.nulls) - above])
+        at = -(above + 1) if has_null else -(above + 2)
         callee = self._captured_callee(state[at])
         return (*state[:at], callee, *state[len(state) + at + 1 :])
 
