@@ -58,8 +58,8 @@ def _started(options: argparse.Namespace):
     from flambeau.cli.demo.digits import digits
     from flambeau.cli.demo.training import Settings, Training
 
-    options.out.mkdir(parents=True, exist_ok=True)
     if not options.resume:
+        options.out.mkdir(parents=True, exist_ok=True)
         return Training(*digits(), Settings(epochs=options.epochs, seed=options.seed))
     state = checkpoint.load(options.out / "checkpoint.pt")
     training = Training(*digits(), Settings(**state["settings"]))

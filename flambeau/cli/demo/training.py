@@ -22,7 +22,7 @@ class Settings:
 
     epochs: int = 15
     batch: int = 64
-    peak_rate: float = 5e-3
+    peak_rate: float = 8e-3
     seed: int = 0
     held_out: int = 1000
 
