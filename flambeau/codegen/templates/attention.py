@@ -9,9 +9,11 @@ for thousands of keys. Exponentials are of base 2, with log2(e) in the scale.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flambeau.codegen import maths
+from flambeau.codegen.polynomials import EXP2
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel, packing
 from flambeau.codegen.templates.attention_spec import AttentionSpec
@@ -25,6 +27,7 @@ from flambeau.codegen.text import (
     Value,
     constant,
     constants,
+    element_of,
     size_of,
     vector,
     zero,
@@ -36,6 +39,20 @@ LOG2_E = 1.4426950408889634
 LOG_2 = 0.6931471805599453
 MASKED = -1e30  # in place of -inf, whose differences are NaN
 NOTHING = -1e29  # a row maximum below it belongs to a row without keys
+
+
+def decay(f: Function, x: Value) -> Value:
+    """2**x for x of about 0 and less, 1 ulp; 0 where it is not a normal number.
+
+    Results that are not normal would take the slow path of the processor, here and in what follows.
+    """
+    element = element_of(x.type)
+    least = -126.0 if element == "float" else -1022.0
+    n = maths.nearest(f, maths.at_least(f, x, least))
+    r = f.fsub(maths.at_least(f, x, least), n)
+    p = f.fma(maths.horner(f, r, EXP2[element]), r, constant(1.0, x.type))
+    power = f.fmul(p, maths.power_of_two(f, n))
+    return f.select(f.compare("olt", x, least), zero(x.type), power)
 
 
 @dataclass(slots=True)
@@ -205,7 +222,7 @@ class AttentionForward(Attention):
         keys = self.panels * self.panel(self.spec.d)
         scores = keys + rows * self.scores_row
         queries = scores + rows * self.query_row
-        return keys, scores, queries, queries + rows * (self.lanes + 1) + 64
+        return keys, scores, queries, queries + 2 * self.row_room + rows * self.lanes
 
     def emit(self) -> Kernel:
         spec = self.spec
@@ -319,63 +336,88 @@ class AttentionForward(Attention):
             loop.next = tile(loop.index, list(loop.carried), False)
         with f.loop(whole, panels, carry=loop.results) as rest:
             rest.next = tile(rest.index, list(rest.carried), True)
-        for i, x in enumerate(rest.results):
-            f.store(x, f.gep(maxima, i * self.lanes, self.element))
+        self._store_rows(f, self._folded(f, rest.results, self._larger), maxima)
         f.ret()
         return name
 
+    def _larger(self, f: Function, a: Value, b: Value) -> Value:
+        return f.select(f.compare("ogt", a, b), a, b)
+
+    def _folded(
+        self, f: Function, rows: list[Value], join: Callable[[Function, Value, Value], Value]
+    ) -> list[Value]:
+        """Each row's lanes joined: one result per lane, in as many vectors as rows need."""
+        out = []
+        for first in range(0, len(rows), self.lanes):
+            part = rows[first : first + self.lanes]
+            part = part + [part[0]] * (self.lanes - len(part))
+            part = microkernel.transposed(f, part) if self.lanes > 1 else part
+            while len(part) > 1:
+                part = [join(f, x, y) for x, y in zip(part[::2], part[1::2], strict=True)]
+            out += part
+        return out
+
+    def _store_rows(self, f: Function, values: list[Value], target: Value) -> None:
+        """Store what `_folded` gave; there is room for whole vectors."""
+        for i, x in enumerate(values):
+            f.store(x, f.gep(target, i * self.lanes, self.element))
+
     def _softmax_kernel(self, rows: int) -> str:
-        """``softmax(scores, maxima, lse, count)``: exponentials, and 1 / their sum in maxima."""
+        """``softmax(scores, values, lse, count)``: exponentials, and 1 / their sum.
+
+        `values` holds the rows' maxima and then takes the rows' factors.
+        """
         name = f"{self.name}_softmax{rows}"
         if name in self.module:
             return name
-        parameters = [("ptr noalias", "scores"), ("ptr noalias", "maxima"), ("ptr noalias", "lse")]
+        parameters = [("ptr noalias", "scores"), ("ptr noalias", "values"), ("ptr noalias", "lse")]
         f = self.module.function(name, [*parameters, ("i64", "count")])
-        scores, maxima, lse, count = f.arguments
-        inverse = f.gep(maxima, rows * self.lanes, self.element)
+        scores, values, lse, count = f.arguments
+        sums = f.gep(values, 2 * self.row_room, self.element)
         with f.loop(0, rows) as row:
-            at = f.gep(maxima, f.mul(row.index, self.lanes), self.element)
-            best = self._largest(f, f.load(self.type, at))
+            shift = f.splat(
+                f.load(self.element, f.gep(values, row.index, self.element)), self.lanes
+            )
             line = f.gep(scores, f.mul(row.index, self.scores_row), self.element)
-            shift = f.splat(best, self.lanes)
-            half = self.width // 2 if self.shape.vectors == 2 else self.width
-            starts = [zero(self.type)] * (self.width // half)
+            starts = [zero(self.type)] * self.shape.vectors
             with f.loop(0, count, self.width, carry=starts) as loop:
-                sums = list(loop.carried)
-                for n in range(self.shape.vectors):
+                totals = []
+                for n, total in enumerate(loop.carried):
                     place = f.gep(line, f.add(loop.index, n * self.lanes), self.element)
-                    x = maths.exp2(f, f.fsub(f.load(self.type, place), shift))
+                    x = decay(f, f.fsub(f.load(self.type, place), shift))
                     f.store(x, place)
-                    lane = n % len(sums)
-                    sums[lane] = f.fadd(sums[lane], x)
-                loop.next = sums
+                    totals.append(f.fadd(total, x))
+                loop.next = totals
             total = loop.results[0]
             for other in loop.results[1:]:
                 total = f.fadd(total, other)
-            self._finish_row(f, microkernel.horizontal_sum(f, total), best, row.index, inverse, lse)
+            f.store(total, f.gep(sums, f.mul(row.index, self.lanes), self.element))
+        lines = [f.load(self.type, f.gep(sums, i * self.lanes, self.element)) for i in range(rows)]
+        totals = self._folded(f, lines, lambda f, a, b: f.fadd(a, b))
+        self._finish_rows(f, totals, rows, values, lse)
         f.ret()
         return name
 
-    def _largest(self, f: Function, x: Value) -> Value:
-        """The largest lane; NaN if the first half of a pair is NaN."""
-        lanes = self.lanes
-        while lanes > 1:
-            lanes //= 2
-            a = f.shuffle(x, x, range(lanes)) if lanes > 1 else f.extract(x, 0)
-            b = f.shuffle(x, x, range(lanes, 2 * lanes)) if lanes > 1 else f.extract(x, 1)
-            x = f.select(f.compare("ogt", a, b), a, b)
-        return x
+    @property
+    def row_room(self) -> int:
+        """Elements for one value of each row of a strip, whole vectors."""
+        return math.ceil(self.shape.rows / self.lanes) * self.lanes
 
-    def _finish_row(
-        self, f: Function, total: Value, best: Value, row: Value, inverse: Value, lse: Value
+    def _finish_rows(
+        self, f: Function, totals: list[Value], rows: int, values: Value, lse: Value
     ) -> None:
         """Store 1 / sum and the log-sum-exp; a row without keys gets 0 for both."""
-        none = f.compare("olt", best, NOTHING)
-        nothing = zero(self.element)
-        one = f.fdiv(constant(1, self.element), total)
-        f.store(f.select(none, nothing, one), f.gep(inverse, row, self.element))
-        log = f.fmul(f.fadd(best, maths.log2(f, total)), LOG_2)
-        f.store(f.select(none, nothing, log), f.gep(lse, row, self.element))
+        factors = f.gep(values, self.row_room, self.element)
+        for i, total in enumerate(totals):
+            best = f.load(self.type, f.gep(values, i * self.lanes, self.element))
+            none, nothing = f.compare("olt", best, NOTHING), zero(self.type)
+            one = f.fdiv(constant(1, self.type), total)
+            at = f.gep(factors, i * self.lanes, self.element)
+            f.store(f.select(none, nothing, one), at)
+            log = f.fmul(f.fadd(best, maths.log2(f, total)), LOG_2)
+            count = min(self.lanes, rows - i * self.lanes)
+            at = f.gep(lse, i * self.lanes, self.element)
+            f.store_lanes(f.select(none, nothing, log), at, count)
 
     def _values_kernel(self, rows: int) -> str:
         """``values(p, v, maxima, o, keys)``: o = (p v) / sum."""
@@ -386,7 +428,7 @@ class AttentionForward(Attention):
         parameters += [("ptr noalias readonly", "maxima"), ("ptr noalias", "o"), ("i64", "keys")]
         f = self.module.function(name, parameters)
         p, v, maxima, o, keys = f.arguments
-        inverse = f.gep(maxima, rows * self.lanes, self.element)
+        factors = f.gep(maxima, self.row_room, self.element)
         strides = Strides(self.scores_row, 1, self.spec.strides("v")[2])
         stride = self.spec.strides("o")[2]
         for column in range(0, self.spec.value_d, self.width):
@@ -397,12 +439,12 @@ class AttentionForward(Attention):
                 f, p, at, keys, rows, vectors, self.type, strides, 1, columns % self.lanes
             )
             tile = [
-                [f.fmul(x, f.splat(self._inverse(f, inverse, i), self.lanes)) for x in line]
+                [f.fmul(x, f.splat(self._factor(f, factors, i), self.lanes)) for x in line]
                 for i, line in enumerate(tile)
             ]
             microkernel.store_tile(f, tile, f.gep(o, column, self.element), stride, columns)
         f.ret()
         return name
 
-    def _inverse(self, f: Function, inverse: Value, row: int) -> Value:
-        return f.load(self.element, f.gep(inverse, row, self.element))
+    def _factor(self, f: Function, factors: Value, row: int) -> Value:
+        return f.load(self.element, f.gep(factors, row, self.element))

@@ -13,9 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from flambeau.codegen import maths
 from flambeau.codegen.templates import microkernel
-from flambeau.codegen.templates.attention import CHUNK, LOG2_E, Attention
+from flambeau.codegen.templates.attention import CHUNK, LOG2_E, Attention, decay
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.gemm_plan import GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
@@ -216,7 +215,7 @@ class AttentionBackward(Attention):
                 if check:
                     at = f.add(column, j * self.lanes)
                     x = self.masked(f, x, f.add(row, i), at, mask)
-                x = maths.exp2(f, f.fsub(x, shift))
+                x = decay(f, f.fsub(x, shift))
                 f.store(x, f.gep(p, i * self.line + j * self.lanes, self.element))
         strides = Strides(spec.strides("do")[2], 1, self.width)
         tile = microkernel.outer_product(f, do, v, spec.value_d, rows, vectors, self.type, strides)
