@@ -13,7 +13,8 @@ LAYERS = [
     {"compile", "compiler", "_dynamo"},
     {"aot"},
     {"capture"},
-    {"nn", "optim", "data", "amp", "func", "distributions", "vision", "serialization", "utils"},
+    {"nn", "optim", "data", "amp", "func", "distributions", "vision", "serialization", "utils"}
+    | {"devices", "backends", "accelerator", "cpu", "cuda", "mps", "mtia", "xpu"},
     {"functional", "linalg", "fft", "special", "masked", "signal"},
     {"autograd"},
     {"eager"},

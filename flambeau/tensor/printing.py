@@ -214,5 +214,4 @@ def tensor_format(self: Tensor, spec: str) -> str:
 
 
 Tensor.__repr__ = tensor_text
-Tensor.__str__ = tensor_text
 Tensor.__format__ = tensor_format
