@@ -79,6 +79,25 @@ def gemm_cases() -> Iterator[Case]:
         yield Case(f"gemm {m}x{n}x{k} {kind}", 2.0 * m * n * k, make)
 
 
+def bfloat_cases() -> Iterator[Case]:
+    shapes = [
+        (64, 256, 784, "nt"), (2048, 768, 256, "nt"), (2048, 256, 1024, "nn"),
+        (768, 256, 2048, "tn"), (1024, 1024, 1024, "nn"), (2048, 2048, 2048, "nt"),
+    ]  # fmt: skip
+    for m, n, k, kind in shapes:
+
+        def make(m=m, n=n, k=k, ta=kind[0] == "t", tb=kind[1] == "t"):
+            x = torch.randn((k, m) if ta else (m, k)).bfloat16()
+            y = torch.randn((n, k) if tb else (k, n)).bfloat16()
+            c, out = torch.empty(m, n).bfloat16(), torch.empty(m, n).bfloat16()
+            program = templates.gemm(m, n, k, "bfloat16", ta, tb)
+            ins = [t.data_ptr() for t in (x, y, c)]
+            a, b = x.t() if ta else x, y.t() if tb else y
+            return (lambda: program(*ins) or c), (lambda: torch.mm(a, b, out=out))
+
+        yield Case(f"gemm bfloat16 {m}x{n}x{k} {kind}", 2.0 * m * n * k, make)
+
+
 CONVS = {
     "stem 224": ConvSpec(8, 3, 224, 224, 64, 7, 7, (2, 2), (3, 3)),
     "56 64": ConvSpec(8, 64, 56, 56, 64, 3, 3, padding=(1, 1)),
@@ -249,7 +268,7 @@ def main() -> None:
     torch.set_num_threads(chosen.threads)
     pool.set_num_threads(chosen.threads)
     rows = []
-    for family in (gemm_cases, conv_cases, pool_cases, attention_cases):
+    for family in (gemm_cases, bfloat_cases, conv_cases, pool_cases, attention_cases):
         for case in family():
             if not re.search(chosen.only, case.name):
                 continue

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from flambeau.codegen.text import size_of
-from flambeau.runtime import jit
+from flambeau.runtime import jit, tiles
 
 LEVELS = {"avx512": "x86-64-v4", "avx2": "x86-64-v3", "baseline": "x86-64"}
 _KIB = 1024
@@ -31,6 +31,7 @@ class Target:
     masked_memory: bool  # masked loads and stores cost about as much as plain ones
     fused_multiply_add: bool
     bfloat16_dot: bool  # avx512_bf16's dpbf16ps
+    bfloat16_tiles: bool = False  # amx_bf16's tile registers, with the system's permission
     level1_bytes: int = 32 * _KIB
     level2_bytes: int = 1024 * _KIB
     level3_bytes: int = 16 * 1024 * _KIB
@@ -56,6 +57,7 @@ def x86_target(cpu: str, features: frozenset[str], text: str, caches: dict[str, 
         masked_memory=wide,
         fused_multiply_add="fma" in features,
         bfloat16_dot=wide and "avx512bf16" in features,
+        bfloat16_tiles=wide and {"amx-tile", "amx-bf16"} <= features and tiles.permitted(),
         **caches,
     )
 

@@ -45,15 +45,18 @@ def gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
     epilogue: Epilogue | str | None = None,
+    out_dtype: str = "",
+    epilogue_dtype: str = "",
 ) -> Program:
     """C = alpha op(A) op(B) + beta C as ``program(a, b, c, *epilogue pointers)``.
 
     Leading dimensions and batch strides are in elements; a leading dimension of 0 is that of a
-    contiguous matrix. C is overwritten without being read when beta is 0.
+    contiguous matrix. C is overwritten without being read when beta is 0. For ``bfloat16`` sums are
+    float32, and C (`out_dtype`) and the epilogue's operands may be ``float32``.
     """
     spec = GemmSpec(
         m, n, k, dtype, trans_a, trans_b, lda, ldb, ldc, batch, batch_a, batch_b, batch_c,
-        alpha, beta, named(epilogue),
+        alpha, beta, named(epilogue), out_dtype, epilogue_dtype,
     )  # fmt: skip
     return _gemm(spec, target.host(), pool.get_num_threads())
 

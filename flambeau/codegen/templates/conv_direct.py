@@ -302,7 +302,7 @@ class DirectConv:
             for j, (value, n) in enumerate(zip(row, counts, strict=True)):
                 if self.problem.epilogue is not None:
                     at = f.add(channel, j * self.lanes)
-                    place = Place(f.add(pixel, step), at, n, pointers)
+                    place = Place(f.add(pixel, step), at, n, pointers, self.element)
                     value = self.problem.epilogue.apply(f, value, place)
                 f.store_lanes(value, f.gep(c, step * pitch + j * self.lanes, self.element), n)
         f.ret()

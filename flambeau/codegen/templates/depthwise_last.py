@@ -199,7 +199,7 @@ class DepthwiseLast:
             sums = self._sums(f, a, w, c, count, wide, down, across)
             for j, x in enumerate(sums):
                 if self.problem.epilogue is not None:
-                    place = Place(f.add(pixel, j * step), c, count, pointers)
+                    place = Place(f.add(pixel, j * step), c, count, pointers, self.element)
                     x = self.problem.epilogue.apply(f, x, place)
                 at = f.gep(target, f.add(c, j * step * self.channels), self.element)
                 f.store_lanes(x, at, count)

@@ -7,10 +7,10 @@ addresses the caller passes behind the three matrices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from flambeau.codegen.text import Function, Operand, Value, element_of, zero
+from flambeau.codegen.text import Function, Operand, Value, element_of, lanes_of, vector, zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,15 @@ class Place:
     column: Operand
     lanes: int
     pointers: tuple[Value, ...]  # the epilogue's further operands
+    element: str = "float"  # their type; the results themselves may be wider
+
+    def load(self, f: Function, pointer: int, index: Operand, type: str) -> Value:
+        """A vector of an operand, widened to `type`; lanes that do not count are zero."""
+        at = f.gep(self.pointers[pointer], index, self.element)
+        if self.element == element_of(type):
+            return f.load_lanes(type, at, self.lanes)
+        x = f.load_lanes(vector(lanes_of(type), self.element), at, self.lanes)
+        return f.cast("fpext", x, type)
 
 
 class Epilogue(Protocol):
@@ -49,8 +58,7 @@ class Pointwise:
 
     def apply(self, f: Function, x: Value, place: Place) -> Value:
         if self.bias:
-            at = f.gep(place.pointers[0], place.column, element_of(x.type))
-            x = f.fadd(x, f.load_lanes(x.type, at, place.lanes))
+            x = f.fadd(x, place.load(f, 0, place.column, x.type))
         return self.function(f, x) if self.function else x
 
 
@@ -71,11 +79,10 @@ class AddMatrix:
 
     def apply(self, f: Function, x: Value, place: Place) -> Value:
         index = f.add(f.mul(place.row, self.stride), place.column)
-        at = f.gep(place.pointers[0], index, element_of(x.type))
-        x = f.fadd(x, f.load_lanes(x.type, at, place.lanes))
+        x = f.fadd(x, place.load(f, 0, index, x.type))
         if not self.then:
             return x
-        rest = Place(place.row, place.column, place.lanes, place.pointers[1:])
+        rest = replace(place, pointers=place.pointers[1:])
         return self.then.apply(f, x, rest)
 
 

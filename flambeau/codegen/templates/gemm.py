@@ -108,15 +108,30 @@ class Generator:
 
     # addresses
 
+    @property
+    def stored(self) -> str:
+        """The type of elements of A and B in memory."""
+        return self.element
+
+    @property
+    def result(self) -> str:
+        """The type of elements of C in memory."""
+        return self.element
+
+    @property
+    def operand(self) -> str:
+        """The type of elements of the epilogue's operands in memory."""
+        return ELEMENTS[self.spec.epilogue_dtype] if self.spec.epilogue_dtype else self.result
+
     def a_source(self, f: Function, a: Value, row: Operand, k: Operand) -> Value:
         lda = self.spec.strides[A]
         index = f.add(f.mul(k, lda), row) if self.spec.trans_a else f.add(f.mul(row, lda), k)
-        return f.gep(a, index, self.element)
+        return f.gep(a, index, self.stored)
 
     def b_source(self, f: Function, b: Value, k: Operand, column: Operand) -> Value:
         ldb = self.spec.strides[B]
         index = f.add(f.mul(column, ldb), k) if self.spec.trans_b else f.add(f.mul(k, ldb), column)
-        return f.gep(b, index, self.element)
+        return f.gep(b, index, self.stored)
 
     def a_packed(self, f: Function, memory: Value, panel: Operand, block: Operand) -> Value:
         index = f.add(f.mul(block, self.plan.row_panels), panel)
@@ -237,7 +252,7 @@ class Generator:
         out = []
         for i, values in enumerate(tile):
             places = [
-                Place(f.add(row, i), f.add(column, j * self.lanes), n, pointers)
+                Place(f.add(row, i), f.add(column, j * self.lanes), n, pointers, self.operand)
                 for j, n in enumerate(counts)
             ]
             out.append([epilogue.apply(f, x, p) for x, p in zip(values, places, strict=True)])
@@ -314,7 +329,6 @@ class Generator:
                     part = (high.index, end)
                     first = f.compare("eq", high.index, rows[0])
                     self._compute_rows(f, slots, part, columns, own, blocks.index, k0, first)
-        f.ret()
 
     def _compute_rows(
         self,
@@ -357,7 +371,7 @@ class Generator:
         else:
             a = self.a_source(f, slot(f, slots, A), row, k0)
         c = f.add(f.mul(row, self.spec.strides[C]), column)
-        at = f.gep(slot(f, slots, C), c, self.element)
+        at = f.gep(slot(f, slots, C), c, self.result)
         k = self.k_count(f, k0)
         for width in self._each_width(f, j):
             for height in self._each_height(f, i):
@@ -376,6 +390,7 @@ class Generator:
                 self.pack_panel_a(f, slots, loop.index)
         own = self._own_memory(f, slots, 0)
         self.compute_area(f, slots, (0, self.plan.row_panels), (0, self.column_panels), own)
+        f.ret()
         return name
 
     def _own_memory(self, f: Function, slots: Value, thread: Operand) -> Value:
@@ -419,6 +434,7 @@ class Generator:
         rows = share(f, f.udiv(i, across), self.plan.row_panels, down)
         columns = share(f, f.urem(i, across), self.column_panels, across)
         self.compute_area(f, slots, rows, columns, self._own_memory(f, slots, thread))
+        f.ret()
         return name
 
     def emit_batch(self, serial: str) -> str:
@@ -453,8 +469,9 @@ class Generator:
             offsets = [
                 f.add(o, f.mul(place, s[axis])) for o, s in zip(offsets, strides, strict=True)
             ]
-        for i, offset in enumerate(offsets):
-            set_slot(f, own, i, f.gep(slot(f, slots, i), offset, self.element))
+        types = (self.stored, self.stored, self.result)
+        for i, (offset, type) in enumerate(zip(offsets, types, strict=True)):
+            set_slot(f, own, i, f.gep(slot(f, slots, i), offset, type))
         return own
 
     def emit_one_by_one(self, parallel: str) -> str:

@@ -81,7 +81,6 @@ class DotGenerator(Generator):
                 a_row, b_row = self.a_source(f, a, row, 0), self.b_source(f, b, 0, column)
                 at = f.gep(c, f.add(f.mul(row, self.spec.strides[C]), column), self.element)
                 self._call_tile(f, down.index, across.index, (slots, a_row, b_row, at, row, column))
-        f.ret()
 
     def _call_tile(self, f: Function, i: Value, j: Value, arguments: tuple[Operand, ...]) -> None:
         for width in self._each_width(f, j):

@@ -8,6 +8,7 @@ from flambeau.codegen.target import Target
 from flambeau.codegen.templates import gemm_dot
 from flambeau.codegen.templates.entry import Kernel, set_slot, slot
 from flambeau.codegen.templates.gemm import Generator
+from flambeau.codegen.templates.gemm_bfloat import BfloatGenerator, as_float, bfloat_plan
 from flambeau.codegen.templates.gemm_plan import (
     GemmSpec,
     is_better_swapped,
@@ -15,6 +16,7 @@ from flambeau.codegen.templates.gemm_plan import (
     plan,
     swapped,
 )
+from flambeau.codegen.templates.gemm_widened import Widened
 from flambeau.codegen.text import Module
 from flambeau.runtime import pool
 
@@ -34,10 +36,20 @@ def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kern
 
 def _emit(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
     threads = pool.get_num_threads()
+    if spec.dtype == "bfloat16":
+        return _emit_bfloat(module, name, spec, target)
     if gemm_dot.suits(spec, target):
         chosen = gemm_dot.dot_plan(spec, target, threads)
         return gemm_dot.DotGenerator(module, name, spec, target, chosen).emit()
     return Generator(module, name, spec, target, plan(spec, target, threads)).emit()
+
+
+def _emit_bfloat(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
+    if target.bfloat16_dot and spec.k:
+        chosen = bfloat_plan(spec, target, pool.get_num_threads())
+        return BfloatGenerator(module, name, spec, target, chosen).emit()
+    inner = _emit(module, f"{name}_float", as_float(spec), target)
+    return Widened(module, name, spec, target, inner).emit()
 
 
 def with_swapped_operands(module: Module, name: str, inner: Kernel) -> Kernel:

@@ -12,7 +12,7 @@ from flambeau.codegen.text import size_of
 
 A_COST = 0.3  # of fetching a panel of A from the third-level cache, in tiles
 CACHE_WAYS = 12  # lines with equal low address bits that a first-level cache holds
-ELEMENTS = {"float32": "float", "float64": "double"}
+ELEMENTS = {"float32": "float", "float64": "double", "bfloat16": "bfloat"}
 GFLOPS_GUESS = 100.0  # of one thread, to estimate the time of a call
 
 
@@ -41,6 +41,8 @@ class GemmSpec:
     alpha: float = 1.0
     beta: float = 0.0
     epilogue: Epilogue | None = None
+    out_dtype: str = ""  # of C; "" is `dtype`. Only bfloat16 may differ, with float32
+    epilogue_dtype: str = ""  # of the epilogue's operands; "" is that of C
 
     @property
     def strides(self) -> tuple[int, int, int]:
@@ -117,10 +119,10 @@ def plan(spec: GemmSpec, target: Target, threads: int) -> Plan:
     pack_a, pack_b = _packing(spec, target, len(rows))
     depth = _depth(spec, target, len(rows), columns * size)
     pack_cost = (1.0 if spec.trans_b else 0.5) if pack_b else 0.0
-    areas = _areas(len(rows), math.ceil(spec.n / columns), threads, pack_cost)
+    grid = areas(len(rows), math.ceil(spec.n / columns), threads, pack_cost)
     block = max(1, target.level2_bytes // 2 // (depth * height * size))
     unroll = next(u for u in (4, 2, 1) if depth % u == 0 and spec.k % u == 0)
-    return Plan(rows, columns, depth, pack_a, pack_b, areas, block, unroll)
+    return Plan(rows, columns, depth, pack_a, pack_b, grid, block, unroll)
 
 
 def _tile(spec: GemmSpec, target: Target, element: str) -> tuple[int, int]:
@@ -160,7 +162,7 @@ def _depth(spec: GemmSpec, target: Target, row_panels: int, row_bytes: int) -> i
     return max(1, spec.k) if blocks == 1 else math.ceil(spec.k / blocks / 16) * 16
 
 
-def _areas(row_panels: int, column_panels: int, threads: int, pack_cost: float) -> tuple[int, int]:
+def areas(row_panels: int, column_panels: int, threads: int, pack_cost: float) -> tuple[int, int]:
     """The grid of chunks with the least expected time, in tiles; each chunk packs its own B."""
     best, choice = math.inf, (1, 1)
     for down in range(1, min(row_panels, 4 * threads) + 1):

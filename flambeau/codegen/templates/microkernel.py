@@ -66,11 +66,13 @@ def outer_product(
     unroll: int = 2,
     last_lanes: int = 0,
     start: Tile | None = None,
+    multiply: Callable[[Function, Value, Value, Value], Value] = Function.fma,
 ) -> Tile:
     """sum over k of A[row, k] * B[k, column..]: `rows` x `vectors` accumulators.
 
     `a` and `b` point at element (0, 0). `unroll` must divide a k known only at run time. With
-    `last_lanes` only so many lanes of the last vector of a row of B are read.
+    `last_lanes` only so many lanes of the last vector of a row of B are read. `multiply` adds the
+    product of a broadcast and a vector to a sum.
     """
     if isinstance(k, int) and k % unroll:
         unroll = 1
@@ -91,7 +93,7 @@ def outer_product(
                 at = f.gep(a_k, u * strides.a_k + i * strides.a_row, element)
                 x = f.splat(f.load(element, at), lanes)
                 for j in range(vectors):
-                    sums[i * vectors + j] = f.fma(x, row[j], sums[i * vectors + j])
+                    sums[i * vectors + j] = multiply(f, x, row[j], sums[i * vectors + j])
         loop.next = sums
     return [loop.results[i * vectors : (i + 1) * vectors] for i in range(rows)]
 

@@ -257,7 +257,11 @@ class Winograd:
                 for q, value in enumerate(values):
                     if self.problem.epilogue is not None:
                         place = Place(
-                            f.add(pixel, p * width + q), f.add(channel, j), count, pointers
+                            f.add(pixel, p * width + q),
+                            f.add(channel, j),
+                            count,
+                            pointers,
+                            self.element,
                         )
                         value = self.problem.epilogue.apply(f, value, place)
                     at = f.gep(y, (p * width + q) * self.pitch + j, self.element)

@@ -20,7 +20,7 @@ class Guarded:
         count = int(np.prod(shape))
         self.memory = np.full(count + 2 * MARGIN, CANARY, dtype)
         self.array = self.memory[MARGIN : MARGIN + count].reshape(shape)
-        self.array[...] = np.nan if np.issubdtype(self.memory.dtype, np.floating) else -1
+        self.array[...] = -1 if np.issubdtype(self.memory.dtype, np.integer) else np.nan
 
     @property
     def address(self) -> int:

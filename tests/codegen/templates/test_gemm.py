@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -168,3 +171,58 @@ def test_wrong_arguments_raise(rng):
         program(1)
     with pytest.raises(TypeError):
         program("a", "b", "c")
+
+
+BFLOAT = np.dtype(ml_dtypes.bfloat16)
+
+
+@pytest.fixture(params=["tiles", "dot", "widened"])
+def bfloat_target(request):
+    """bfloat16 with everything this machine has, without tiles, and without dot products."""
+    chosen = target.host()
+    if request.param != "tiles":
+        chosen = replace(chosen, bfloat16_tiles=False)
+    if request.param == "widened":
+        chosen = replace(chosen, bfloat16_dot=False)
+    target._chosen.append(chosen)
+    yield chosen
+    target._chosen.pop()
+
+
+@pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("shape", [(64, 64, 64), (45, 37, 61), (5, 9, 33), (1, 1, 1)])
+def test_bfloat16(bfloat_target, rng, shape, trans):
+    m, n, k = shape
+    a, b = operands(rng, m, n, k, *trans, BFLOAT)
+    c = Guarded((m, n), BFLOAT)
+    templates.gemm(m, n, k, "bfloat16", *trans)(a.ctypes.data, b.ctypes.data, c.address)
+    assert relative(c.check().astype("f8"), product(a, b, *trans)) < 5e-3
+
+
+def test_bfloat16_with_float32_result(bfloat_target, rng):
+    m, n, k = 33, 70, 130
+    a, b = operands(rng, m, n, k, False, True, BFLOAT)
+    bias, old = rng.standard_normal(n, "f4"), rng.standard_normal((m, n), "f4")
+    c = Guarded((m, n))
+    c.array[...] = old
+    program = templates.gemm(
+        m, n, k, "bfloat16", False, True, alpha=0.5, beta=2.0, epilogue="bias_relu",
+        out_dtype="float32",
+    )  # fmt: skip
+    program(a.ctypes.data, b.ctypes.data, c.address, bias.ctypes.data)
+    expected = np.maximum(0.5 * product(a, b, False, True) + 2.0 * old + bias, 0)
+    assert relative(c.check(), expected) < 3e-6
+
+
+def test_bfloat16_batch_and_bias(bfloat_target, rng):
+    a = rng.standard_normal((5, 30, 40)).astype(BFLOAT)
+    b = rng.standard_normal((40, 20)).astype(BFLOAT)
+    bias = rng.standard_normal(20).astype(BFLOAT)
+    c = Guarded((5, 30, 20), BFLOAT)
+    program = templates.gemm(
+        30, 20, 40, "bfloat16", batch=(5,), batch_a=(1200,), batch_b=(0,), batch_c=(600,),
+        epilogue="bias",
+    )  # fmt: skip
+    program(a.ctypes.data, b.ctypes.data, c.address, bias.ctypes.data)
+    expected = a.astype("f8") @ b.astype("f8") + bias.astype("f8")
+    assert relative(c.check().astype("f8"), expected) < 5e-3
