@@ -14,6 +14,8 @@ from typing import Any
 
 from flambeau.autograd import anomaly
 from flambeau.autograd.hooks import (
+    accumulator_with_hooks,
+    has_leaf_hooks,
     post_accumulate,
     run_leaf_hooks,
     run_node_hooks,
@@ -35,6 +37,7 @@ class Run:
 
     buffers  node -> cotangents of its outputs so far
     owned    (node, output) whose buffer this run made and may write to
+    waiting  leaf with hooks -> uses still to come and the sum so far: its hooks see the total once
     wanted   what `autograd.grad` asked for: edge -> positions; None when accumulating into leaves
     """
 
@@ -42,6 +45,7 @@ class Run:
         self.buffers: dict[Node, list] = {}
         self.owned: set[tuple[int, int]] = set()
         self.pending: dict[Node, int] = {}
+        self.waiting: dict[Tensor, list] = {}
         self.ready: list[tuple[int, int, Node]] = []
         self.wanted = wanted
         self.found: dict[tuple[int, int], Tensor] = {}
@@ -53,8 +57,13 @@ class Run:
         self.count_uses(roots)
         if self.wanted is not None:
             self.relevant = relevant_nodes(roots, self.wanted)
+        for node, number in edges:
+            if number < 0:
+                self.count_leaf(node)
         for edge, ct in zip(edges, cts):
             self.deliver(edge, ct)
+            if edge[1] < 0 and self.waiting:
+                self.leaf_use_done(edge[0])
         for node in dict.fromkeys(roots):
             if self.pending[node] == 0:
                 self.push(node)
@@ -68,13 +77,20 @@ class Run:
         seen = set(stack)
         while stack:
             for edge in stack.pop().edges:
-                if edge is None or edge[1] < 0:
+                if edge is None:
                     continue
                 node = edge[0]
+                if edge[1] < 0:
+                    self.count_leaf(node)
+                    continue
                 pending[node] = pending.get(node, 0) + 1
                 if node not in seen:
                     seen.add(node)
                     stack.append(node)
+
+    def count_leaf(self, leaf: Tensor) -> None:
+        if leaf._extra is not None and has_leaf_hooks(leaf):
+            self.waiting.setdefault(leaf, [0, None])[0] += 1
 
     def push(self, node: Node) -> None:
         heapq.heappush(self.ready, (-node.sequence, id(node), node))
@@ -95,6 +111,8 @@ class Run:
                     self.pending[edge[0]] -= 1
                     if self.pending[edge[0]] == 0:
                         self.push(edge[0])
+                elif self.waiting:
+                    self.leaf_use_done(edge[0])
             grads = None
 
     def step(self, node: Node, cts: list) -> list:
@@ -149,19 +167,38 @@ class Run:
             self.owned.add(key)
 
     def deliver_leaf(self, leaf: Tensor, ct: Tensor) -> None:
-        if leaf._extra is not None:
-            ct = run_leaf_hooks(leaf, ct)
-            if ct is None:
-                return
         key = (id(leaf), -1)
-        if self.wanted is not None:
-            if key in self.wanted:
-                before = self.found.get(key)
-                self.found[key] = ct if before is None else pointwise.add(before, ct)
+        if self.wanted is not None and key not in self.wanted:
             return
-        accumulate(leaf, ct, self.create_graph)
-        if leaf._extra is not None:
-            post_accumulate(leaf)
+        if leaf in self.waiting:
+            entry = self.waiting[leaf]
+            entry[1] = ct if entry[1] is None else pointwise.add(entry[1], ct)
+        elif self.wanted is not None:
+            before = self.found.get(key)
+            self.found[key] = ct if before is None else pointwise.add(before, ct)
+        else:
+            accumulate(leaf, ct, self.create_graph)
+
+    def leaf_use_done(self, leaf: Tensor) -> None:
+        """After the last use of a leaf with hooks: run them on the total."""
+        entry = self.waiting.get(leaf)
+        if entry is None:
+            return
+        entry[0] -= 1
+        if entry[0] or entry[1] is None:
+            return
+        ct = run_leaf_hooks(leaf, entry[1])
+        if self.wanted is not None:
+            self.found[id(leaf), -1] = ct
+            return
+        node = accumulator_with_hooks(leaf)
+        if node is not None:
+            ct = run_node_hooks(node, "pre", [ct])[0]
+        # hooks may have kept what they saw: the gradient takes over no memory here
+        accumulate(leaf, ct if self.create_graph else alias(ct), self.create_graph)
+        post_accumulate(leaf)
+        if node is not None:
+            run_node_hooks(node, "post", [], [ct])
 
 
 def relevant_nodes(roots: list[Node], wanted: dict) -> set[Node]:

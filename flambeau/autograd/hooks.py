@@ -9,10 +9,11 @@ from typing import Any
 
 from flambeau.autograd.node import Node
 from flambeau.core.context import state
-from flambeau.core.errors import AutogradError, complaint
+from flambeau.core.errors import ArgumentError, AutogradError, complaint
 from flambeau.tensor.tensor import Tensor
 
 _ids = itertools.count()
+LAST = 1 << 62  # added to the ids of hooks that run after all others
 
 
 class Extra:
@@ -20,7 +21,7 @@ class Extra:
 
     hooks        run on the gradient of a leaf, in order of registration
     post_hooks   run after a leaf's gradient has been accumulated
-    retains      the handle of `retain_grad` on a non-leaf
+    retains      the id of the hook that `retain_grad` put on a non-leaf's node
     """
 
     __slots__ = ("hooks", "post_hooks", "retains", "name", "accumulator")
@@ -78,9 +79,13 @@ def register_tensor_hook(t: Tensor, hook: Callable) -> RemovableHandle:
             "register_hook", "cannot register a hook on a tensor that doesn't require gradient"))
     if t._node is None:
         return add_hook(extra(t).hooks, hook)
+    return add_hook(_node_hooks_of(t), hook)
+
+
+def _node_hooks_of(t: Tensor) -> dict:
     if t._node.tensor_hooks is None:
         t._node.tensor_hooks = {}
-    return add_hook(t._node.tensor_hooks.setdefault(t._output_nr, {}), hook)
+    return t._node.tensor_hooks.setdefault(t._output_nr, {})
 
 
 def register_post_accumulate_grad_hook(t: Tensor, hook: Callable) -> RemovableHandle:
@@ -107,7 +112,19 @@ def retain_grad(t: Tensor) -> None:
         if not state.grad_enabled:
             owner._grad = owner._grad.detach()
 
-    extra(t).retains = register_tensor_hook(t, keep)
+    extra(t).retains = LAST + next(_ids)
+    _node_hooks_of(t)[extra(t).retains] = keep
+
+
+def move_retained(t: Tensor, node: Node | None, number: int) -> None:
+    """After a write in place: `.grad` belongs to the new value, no more to output `number`."""
+    if t._extra.retains is not None and node is not None:
+        _node_hooks_of(t)[t._extra.retains] = node.tensor_hooks[number].pop(t._extra.retains)
+
+
+def has_leaf_hooks(leaf: Tensor) -> bool:
+    state_ = leaf._extra
+    return bool(state_.hooks or state_.post_hooks) or accumulator_with_hooks(leaf) is not None
 
 
 def run_leaf_hooks(leaf: Tensor, ct: Tensor) -> Tensor:
@@ -119,19 +136,22 @@ def run_leaf_hooks(leaf: Tensor, ct: Tensor) -> Tensor:
 def checked(result, ct: Tensor) -> Tensor:
     if result is None:
         return ct
-    if not isinstance(result, Tensor) or result.shape != ct.shape:
+    if not isinstance(result, Tensor):
+        raise ArgumentError(complaint("hook", "a gradient hook must return None or a Tensor",
+                                      dict(returned=type(result).__name__)))
+    if result.shape != ct.shape:
         raise AutogradError(complaint(
-            "hook", "a gradient hook must return None or a tensor of the gradient's shape",
-            dict(expected=list(ct.shape), returned=getattr(result, "shape", type(result)))))
+            "hook", "a gradient hook must return a tensor of the gradient's shape",
+            dict(expected=list(ct.shape), returned=list(result.shape))))
     return result
 
 
 def run_tensor_hooks(node: Node, cts: list) -> list:
     cts = list(cts)
     for number, hooks in node.tensor_hooks.items():
-        for hook in list(hooks.values()):
-            if cts[number] is not None:
-                cts[number] = checked(hook(cts[number]), cts[number])
+        for key in sorted(hooks):
+            if cts[number] is not None and key in hooks:
+                cts[number] = checked(hooks[key](cts[number]), cts[number])
     return cts
 
 
@@ -166,3 +186,8 @@ def accumulator(leaf: Tensor) -> AccumulateGrad:
         found = AccumulateGrad(leaf)
         state_.accumulator = weakref.ref(found)
     return found
+
+
+def accumulator_with_hooks(leaf: Tensor) -> AccumulateGrad | None:
+    found = leaf._extra.accumulator and leaf._extra.accumulator()
+    return found if found is not None and found.hooks is not None else None

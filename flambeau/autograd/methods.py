@@ -48,6 +48,8 @@ def _set_grad(self: Tensor, value) -> None:
         if not isinstance(value, Tensor):
             raise ArgumentError(complaint("grad", "grad must be a Tensor or None",
                                           dict(grad=type(value).__name__)))
+        if value is self:
+            raise AutogradError(complaint("grad", "a tensor can't be its own grad"))
         if value.shape != self.shape:
             raise AutogradError(complaint("grad", "grad must have the tensor's shape", dict(
                 tensor=list(self.shape), grad=list(value.shape))))

@@ -64,10 +64,10 @@ def dispatch_inplace(primitive, target: Tensor, args: tuple, params: dict) -> Te
 
 
 def _forget(primitive, target: Tensor, args: tuple) -> None:
-    """An overwrite by values without history cuts the history of the written part."""
-    if target._base is None:
-        target._node, target._requires_grad = None, False
-        return
+    """An overwrite by values without history cuts the history of the written part.
+
+    The target still requires grad, as in PyTorch: its node has no edges.
+    """
     node = begin_node(primitive, args, {}, False)
     rebase(target, node)
     finish_node(node, (target,))

@@ -53,8 +53,13 @@ def check_writable(op: str, target: Tensor, tracked: bool) -> None:
     if not state.grad_enabled:
         return
     leaf = target if target._base is None else target._base
-    if leaf._requires_grad and leaf._node is None and (
-            target is leaf or target._node_version != UNTRACKED):
+    if target is not leaf and target._node_version == UNTRACKED and (
+            tracked or leaf._requires_grad):
+        raise AutogradError(complaint(
+            op, "a view was created in no_grad mode and is being modified inplace with grad mode "
+            "enabled", dict(shape=list(s.shape)),
+            "Take the view where you write, or write inside `with torch.no_grad():`."))
+    if leaf._requires_grad and leaf._node is None:
         what = "a leaf Variable" if target is leaf else "a view of a leaf Variable"
         raise AutogradError(complaint(
             op, f"{what} that requires grad is being used in an in-place operation", dict(
@@ -64,8 +69,8 @@ def check_writable(op: str, target: Tensor, tracked: bool) -> None:
 def rebase(target: Tensor, node) -> None:
     """Give `target`, just written, the history `node`; pass it on to the base of a view."""
     base = target._base
-    if base is None or target._node_version == UNTRACKED:
-        target._node, target._output_nr, target._requires_grad = node, 0, True
+    if base is None:
+        set_history(target, node)
         return
     from flambeau.autograd.node import begin_node, finish_node, gradient_edge
     from flambeau.ops.windows import window_write
@@ -75,7 +80,16 @@ def rebase(target: Tensor, node) -> None:
     outer = begin_node(window_write, (base, written), place, False)
     outer.edges = [gradient_edge(base), (node, 0)]
     finish_node(outer, (base,))
-    base._node, base._output_nr, base._requires_grad = outer, 0, True
+    set_history(base, outer)
+
+
+def set_history(target: Tensor, node) -> None:
+    before, number = target._node, target._output_nr
+    target._node, target._output_nr, target._requires_grad = node, 0, True
+    if target._extra is not None:
+        from flambeau.autograd.hooks import move_retained
+
+        move_retained(target, before, number)
 
 
 def _stand_in(target: Tensor, node) -> Tensor:

@@ -178,3 +178,65 @@ def test_saved_tensor_hooks_pack_and_unpack():
         y = x * x
     y.sum().backward()
     assert x.grad.item() == 4 and packed == [2, 2]
+
+
+def test_hooks_of_a_leaf_see_the_sum_of_all_its_uses_once():
+    x = torch.ones(2, requires_grad=True)
+    seen = []
+    x.register_hook(lambda g: seen.append(g) or g.clamp(max=2.5))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.clone()))
+    (x * x + x).sum().backward()
+    assert [s.tolist() for s in seen] == [[3, 3], [2.5, 2.5]]
+    x.grad.zero_()
+    assert seen[0].tolist() == [3, 3]
+    assert torch.autograd.grad((x * x + x).sum(), x)[0].tolist() == [2.5, 2.5]
+    assert len(seen) == 3  # grad() accumulates nothing
+
+
+def test_hooks_of_a_leaf_used_only_as_the_root():
+    x = torch.ones((), requires_grad=True)
+    x.register_hook(lambda g: g * 3)
+    x.backward()
+    assert x.grad.item() == 3
+
+
+def test_hooks_of_a_leaf_whose_other_uses_give_no_gradient():
+    x = torch.ones(2, requires_grad=True)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    y = x * 2
+    (torch.heaviside(y, y).detach() + y + (x > 0) * x.detach()).sum().backward()
+    assert seen == [[2, 2]]
+
+
+def test_hooks_of_the_node_that_accumulates():
+    x = torch.ones(2, requires_grad=True)
+    node = x.expand_as(x).grad_fn.next_functions[0][0]
+    seen = []
+    node.register_prehook(lambda grads: (grads[0] * 2,))
+    node.register_hook(lambda inputs, outputs: seen.append((inputs, outputs[0].tolist())))
+    (x * x).sum().backward()
+    assert seen == [((), [4, 4])] and x.grad.tolist() == [4, 4]
+
+
+def test_retained_gradients_come_after_all_hooks_and_follow_writes():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 5)
+    y.sum().backward()
+    assert y.grad.tolist() == [5, 5]
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    y[0].mul_(4)
+    (y * 7).sum().backward()
+    assert y.grad.tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("result, error", [(3.0, TypeError), (torch.ones(3), RuntimeError)])
+def test_hooks_must_return_gradients(result, error):
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda g: result)
+    with pytest.raises(error, match="hook must return"):
+        (x * 2).sum().backward()

@@ -99,3 +99,38 @@ def test_every_kind_of_view_passes_writes_and_gradients(window):
         return (y * y).sum(), window(y).sum()
 
     assert torch.autograd.gradcheck(f, (x,))
+
+
+@pytest.mark.parametrize("overwrite", [
+    lambda y: y.zero_(), lambda y: y.fill_(2.0), lambda y: y.copy_(torch.ones(2)),
+    lambda y: y.normal_(), lambda y: y.view(2).copy_(torch.ones(2))])
+def test_a_tensor_overwritten_by_constants_still_requires_grad(overwrite):
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    view = y[:1]
+    overwrite(y)
+    assert y.requires_grad and view.requires_grad
+    (y.sum() + view.sum() + x.sum()).backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_views_taken_without_gradients_are_not_written_with_them():
+    x = torch.ones(3, requires_grad=True)
+    y, plain = x * 2, torch.ones(3)
+    with torch.no_grad():
+        of_result, of_leaf, of_plain = y[:2], x[:2], plain[:2]
+        of_result.mul_(2)
+        of_leaf.mul_(2)
+    for view in (of_result, of_leaf):
+        with pytest.raises(RuntimeError, match="created in no_grad mode"):
+            view.mul_(2)
+    of_plain.mul_(2)
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        of_plain.mul_(x[:2])
+    assert plain.tolist() == [2, 2, 1]
+
+
+def test_a_tensor_is_not_its_own_gradient():
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="its own grad"):
+        x.grad = x
