@@ -32,7 +32,7 @@ def cholesky(input, *, upper=False):
 
 
 @public(module="linalg")
-def lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803  PyTorch's name
+def lu_factor_ex(A, *, pivot=True, check_errors=False):
     """(L and U packed, row exchanges counted from one, info)."""
     packed, pivots, info = lu_ops.lu_factor(matrices("linalg.lu_factor", A), pivot=bool(pivot))
     if check_errors:
@@ -41,13 +41,13 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False):  # noqa: N803  PyTorch's
 
 
 @public(module="linalg")
-def lu_factor(A, *, pivot=True):  # noqa: N803
+def lu_factor(A, *, pivot=True):
     """(L and U packed, row exchanges counted from one)."""
     return results.linalg_lu_factor(*lu_factor_ex(A, pivot=pivot)[:2])
 
 
 @public(module="linalg")
-def lu(A, *, pivot=True):  # noqa: N803
+def lu(A, *, pivot=True):
     """(P, L, U) with A = P L U."""
     packed, pivots = lu_factor(A, pivot=pivot)
     p, lower, upper = unpacked(packed, pivots)
@@ -73,7 +73,7 @@ def permutation_matrix(packed: Tensor, pivots: Tensor) -> Tensor:
 
 
 @public(method=False)
-def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):  # noqa: N803
+def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """(P, L, U) from the packed factors and pivots."""
     if str(LU_pivots.dtype) != "torch.int32":
         raise OpError(complaint("lu_unpack", "LU_pivots must have dtype int32", dict(
@@ -91,7 +91,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):  # noqa
 
 
 @public(module="linalg")
-def qr(A, mode="reduced"):  # noqa: N803
+def qr(A, mode="reduced"):
     """(Q, R) with A = Q R; mode "reduced", "complete", or "r" for R alone."""
     if mode not in ("reduced", "complete", "r"):
         raise OpError(complaint("linalg.qr", "mode must be 'reduced', 'complete' or 'r'",
@@ -100,7 +100,7 @@ def qr(A, mode="reduced"):  # noqa: N803
 
 
 @public(module="linalg")
-def householder_product(A, tau):  # noqa: N803
+def householder_product(A, tau):
     """The first columns of the product of reflectors I - tau v v^H packed below A's diagonal."""
     matrices("linalg.householder_product", A)
     check_reflectors("linalg.householder_product", A, tau)
@@ -128,7 +128,7 @@ def check_reflectors(op: str, packed: Tensor, tau: Tensor) -> None:
 
 
 @public(module="linalg")
-def ldl_factor_ex(A, *, hermitian=False, check_errors=False):  # noqa: N803
+def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """(L and D packed, pivots, info) of a symmetric or Hermitian matrix."""
     packed, pivots, info = symmetric.ldl_factor(squares("linalg.ldl_factor", A.detach()),
                                                 hermitian=bool(hermitian))
@@ -138,13 +138,13 @@ def ldl_factor_ex(A, *, hermitian=False, check_errors=False):  # noqa: N803
 
 
 @public(module="linalg")
-def ldl_factor(A, *, hermitian=False):  # noqa: N803
+def ldl_factor(A, *, hermitian=False):
     """(L and D packed, pivots) of a symmetric or Hermitian matrix."""
     return results.linalg_ldl_factor(*ldl_factor_ex(A, hermitian=hermitian)[:2])
 
 
 @public(module="linalg")
-def ldl_solve(LD, pivots, B, *, hermitian=False):  # noqa: N803
+def ldl_solve(LD, pivots, B, *, hermitian=False):
     """X with A X = B, from the factors of A."""
     from flambeau.linalg.checks import same_batch
 

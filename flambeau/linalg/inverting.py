@@ -15,7 +15,7 @@ from flambeau.tensor.tensor import Tensor
 
 
 @public(module="linalg")
-def inv_ex(A, *, check_errors=False):  # noqa: N803
+def inv_ex(A, *, check_errors=False):
     """(inverse, info)."""
     inverse, info = lu_ops.inverse(squares("linalg.inv", A))
     if check_errors:
@@ -24,7 +24,7 @@ def inv_ex(A, *, check_errors=False):  # noqa: N803
 
 
 @public(module="linalg")
-def inv(A):  # noqa: N803
+def inv(A):
     """The inverse."""
     return inv_ex(A, check_errors=True).inverse
 
@@ -51,7 +51,7 @@ def as_real(x: Tensor, value) -> Tensor:
 
 
 @public(module="linalg")
-def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):  # noqa: N803
+def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     """The Moore-Penrose inverse; singular values up to max(atol, rtol s_max) count as zero."""
     x = field("linalg.pinv", matrices("linalg.pinv", A))
     if hermitian:
@@ -61,7 +61,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):  # noqa: N803
 
 
 @public(module="linalg")
-def tensorinv(A, ind=2):  # noqa: N803
+def tensorinv(A, ind=2):
     """The inverse of A as a map from its last dimensions to its first `ind`."""
     if ind <= 0:
         raise OpError(complaint("linalg.tensorinv", "expected a strictly positive integer for ind",

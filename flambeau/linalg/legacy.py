@@ -17,7 +17,7 @@ def cholesky(input, upper=False):
 
 
 @public
-def cholesky_solve(B, L, upper=False):  # noqa: N803  PyTorch's name
+def cholesky_solve(B, L, upper=False):
     """X with A X = B, from the Cholesky factor of A."""
     matrices("cholesky_solve", B)
     squares("cholesky_solve", L)
@@ -27,7 +27,7 @@ def cholesky_solve(B, L, upper=False):  # noqa: N803  PyTorch's name
 
 
 @public
-def cholesky_inverse(L, upper=False):  # noqa: N803
+def cholesky_inverse(L, upper=False):
     """The inverse of A from its Cholesky factor."""
     squares("cholesky_inverse", L)
     eye = L.new_ones((L.shape[-1],)).diag_embed().expand(L.shape)
@@ -94,13 +94,13 @@ def lu(input, pivot=True, get_infos=False):
 
 
 @public
-def lu_solve(b, LU_data, LU_pivots):  # noqa: N803
+def lu_solve(b, LU_data, LU_pivots):
     """X with A X = b, from lu_factor's results."""
     return solving.lu_solve(LU_data, LU_pivots, b)
 
 
 @public
-def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):  # noqa: N803
+def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     """(X with A X = b, A)."""
     op = "triangular_solve"
     squares(op, A)

@@ -33,7 +33,7 @@ def range_basis(x: Tensor, q: int, niter: int, m: Tensor | None = None) -> Tenso
 
 
 @public(method=False, out=False)
-def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803  PyTorch's name
+def svd_lowrank(A, q=6, niter=2, M=None):
     """(U, S, V) of rank q, nearly A (or A - M)."""
     q = 6 if q is None else q
     if not 0 <= q <= min(A.shape[-2:]):
@@ -52,7 +52,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):  # noqa: N803  PyTorch's name
 
 
 @public(method=False, out=False)
-def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803
+def pca_lowrank(A, q=None, center=True, niter=2):
     """(U, S, V) of the principal components of A's rows."""
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
@@ -66,7 +66,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):  # noqa: N803
 
 
 @public(method=False, out=False)
-def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None,  # noqa: N803
+def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None,
            largest=None, method=None, tracker=None, ortho_iparams=None, ortho_fparams=None,
            ortho_bparams=None):
     """(eigenvalues, eigenvectors) of A x = w B x: the k largest, or smallest ones.

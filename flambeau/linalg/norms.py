@@ -39,7 +39,7 @@ def check_dtype(op: str, x: Tensor, dtype) -> None:
 
 
 @public(module="linalg")
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):  # noqa: N803
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """A norm of the matrices in two dimensions: "fro", "nuc", 1, -1, 2, -2, inf, -inf."""
     op = "linalg.matrix_norm"
     rows, columns = matrix_dims(op, tensor_argument(op, A, "A"), dim)
@@ -89,7 +89,7 @@ def matrix_dims(op: str, x: Tensor, dim) -> tuple[int, int]:
 
 
 @public(module="linalg")
-def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):  # noqa: N803
+def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """A vector norm over one dimension (or all elements), a matrix norm over two."""
     tensor_argument("linalg.norm", A, "A")
     if ord is None:

@@ -12,19 +12,19 @@ from flambeau.tensor.public import public
 
 
 @public(module="linalg")
-def det(A):  # noqa: N803
+def det(A):
     """The determinant."""
     return determinants.det(squares("linalg.det", A))
 
 
 @public(module="linalg")
-def slogdet(A):  # noqa: N803
+def slogdet(A):
     """(sign, log |det|)."""
     return results.linalg_slogdet(*determinants.slogdet(squares("linalg.slogdet", A)))
 
 
 @public(module="linalg")
-def matrix_exp(A):  # noqa: N803
+def matrix_exp(A):
     """The sum of A^k / k!."""
     squares("linalg.matrix_exp", A)
     if A.dtype.is_narrow_float:
@@ -33,7 +33,7 @@ def matrix_exp(A):  # noqa: N803
 
 
 @public(module="linalg")
-def matrix_power(A, n):  # noqa: N803
+def matrix_power(A, n):
     """A multiplied with itself n times; negative n take the inverse."""
     squares("linalg.matrix_power", A)
     if not hasattr(n, "__index__"):
@@ -52,6 +52,6 @@ def matrix_power(A, n):  # noqa: N803
 
 
 @public(module="linalg")
-def diagonal(A, *, offset=0, dim1=-2, dim2=-1):  # noqa: N803
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
     """The diagonals of the matrices, a view."""
     return A.diagonal(offset, dim1, dim2)

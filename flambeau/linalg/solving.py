@@ -24,7 +24,7 @@ from flambeau.tensor.tensor import Tensor
 
 
 @public(module="linalg")
-def solve_ex(A, B, *, left=True, check_errors=False):  # noqa: N803
+def solve_ex(A, B, *, left=True, check_errors=False):
     """(X, info) with A X = B, or X A = B if not left."""
     op = "linalg.solve"
     squares(op, A)
@@ -57,13 +57,13 @@ def check_system(op: str, a: Tensor, b: Tensor, left: bool) -> None:
 
 
 @public(module="linalg")
-def solve(A, B, *, left=True):  # noqa: N803
+def solve(A, B, *, left=True):
     """X with A X = B, or X A = B if not left."""
     return solve_ex(A, B, left=left, check_errors=True).result
 
 
 @public(module="linalg")
-def solve_triangular(A, B, *, upper, left=True, unitriangular=False):  # noqa: N803
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """X with A X = B, or X A = B, reading one triangle of A."""
     op = "linalg.solve_triangular"
     squares(op, A)
@@ -75,7 +75,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):  # noqa: N
 
 
 @public(module="linalg")
-def lu_solve(LU, pivots, B, *, left=True, adjoint=False):  # noqa: N803
+def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """X with A X = B, or A^H X = B if adjoint, or X on the left, from lu_factor's results."""
     op = "linalg.lu_solve"
     squares(op, LU)
@@ -109,7 +109,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 @public(module="linalg")
-def lstsq(A, B, rcond=None, *, driver=None):  # noqa: N803
+def lstsq(A, B, rcond=None, *, driver=None):
     """(solution, residuals, rank, singular values) of min |A X - B|.
 
     Residuals are there for systems of full rank with more rows than columns, except for driver
@@ -171,11 +171,11 @@ def ranks_are(rank: Tensor, n: int) -> bool:
 
 
 @public(module="linalg")
-def tensorsolve(A, B, dims=None):  # noqa: N803
+def tensorsolve(A, B, dims=None):
     """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     if dims is not None:
         dims = (dims,) if isinstance(dims, int) else tuple(dims)
-        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))  # noqa: N806
+        A = A.movedim(dims, tuple(range(A.ndim - len(dims), A.ndim)))
     shape = tuple(A.shape[B.ndim:])
     if math.prod(shape) != math.prod(A.shape[:B.ndim]):
         raise OpError(complaint("linalg.tensorsolve", "expected self to satisfy the requirement "

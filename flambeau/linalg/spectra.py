@@ -14,13 +14,13 @@ from flambeau.tensor.public import public
 
 
 @public(module="linalg")
-def eig(A):  # noqa: N803
+def eig(A):
     """(eigenvalues, eigenvectors in columns), complex."""
     return results.linalg_eig(*eigen.eig(squares("linalg.eig", A)))
 
 
 @public(module="linalg")
-def eigvals(A):  # noqa: N803
+def eigvals(A):
     """Eigenvalues, complex."""
     return eigen.eigvals(squares("linalg.eigvals", A))
 
@@ -32,33 +32,33 @@ def is_upper(op: str, uplo: str) -> bool:
 
 
 @public(module="linalg")
-def eigh(A, UPLO="L"):  # noqa: N803
+def eigh(A, UPLO="L"):
     """(eigenvalues ascending, eigenvectors in columns) of a Hermitian matrix."""
     upper = is_upper("linalg.eigh", UPLO)
     return results.linalg_eigh(*eigen.eigh(squares("linalg.eigh", A), upper=upper))
 
 
 @public(module="linalg")
-def eigvalsh(A, UPLO="L"):  # noqa: N803
+def eigvalsh(A, UPLO="L"):
     """Eigenvalues of a Hermitian matrix, ascending."""
     upper = is_upper("linalg.eigvalsh", UPLO)
     return eigen.eigvalsh(squares("linalg.eigvalsh", A), upper=upper)
 
 
 @public(module="linalg")
-def svd(A, full_matrices=True, *, driver=None):  # noqa: N803
+def svd(A, full_matrices=True, *, driver=None):
     """(U, S, V^H) with A = U diag(S) V^H."""
     return results.linalg_svd(*singular.svd(matrices("linalg.svd", A), full=bool(full_matrices)))
 
 
 @public(module="linalg")
-def svdvals(A, *, driver=None):  # noqa: N803
+def svdvals(A, *, driver=None):
     """Singular values, descending."""
     return singular.svdvals(matrices("linalg.svdvals", A))
 
 
 @public(module="linalg")
-def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):  # noqa: N803
+def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
     """How many singular values exceed max(atol, rtol times the largest)."""
     x = field("linalg.matrix_rank", matrices("linalg.matrix_rank", A)).detach()
     if hermitian:
@@ -74,7 +74,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):  # noqa:
 
 
 @public(module="linalg")
-def cond(A, p=None):  # noqa: N803
+def cond(A, p=None):
     """The condition number |A| |A^-1| in a matrix norm."""
     x = matrices("linalg.cond", A)
     if p is None or p in (2, -2):

@@ -1,7 +1,7 @@
 """`torch.signal`: windows."""
 
 from flambeau.core.nearest import missing_name as _missing_name
-from flambeau.signal import lengths as _lengths  # noqa: F401
-from flambeau.signal import windows  # noqa: F401
+from flambeau.signal import lengths as _lengths
+from flambeau.signal import windows
 
 __getattr__ = _missing_name(__name__)

@@ -18,7 +18,7 @@ __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general
            "general_hamming", "hamming", "hann", "kaiser", "nuttall"]
 
 
-def points(op: str, M: int, start: float, end: float, options: dict) -> Tensor:  # noqa: N803
+def points(op: str, M: int, start: float, end: float, options: dict) -> Tensor:
     """M points from start to end, in the dtype of the window."""
     dtype, device = options["dtype"] or get_default_dtype(), options["device"]
     if not dtype.is_floating_point or dtype.itemsize < 4:
@@ -46,7 +46,7 @@ def windowed(f):
 
 
 @windowed
-def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None,
                    requires_grad=False):
     """The sum of (-1)^i a[i] cos(2 pi i n / (M - 1))."""
     options = keywords(dtype, layout, device, requires_grad)
@@ -66,7 +66,7 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None,  # n
 
 
 @windowed
-def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None,  # noqa: N803
+def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None,
                     device=None, requires_grad=False):
     """alpha - (1 - alpha) cos(2 pi n / (M - 1))."""
     return general_cosine(M, a=[alpha, 1 - alpha], sym=sym, dtype=dtype, layout=layout,
@@ -74,7 +74,7 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None,  # noqa
 
 
 @windowed
-def hamming(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def hamming(M, *, sym=True, dtype=None, layout=None, device=None,
             requires_grad=False):
     """general_hamming with alpha 0.54."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device,
@@ -82,14 +82,14 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
 
 
 @windowed
-def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):  # noqa: N803
+def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """general_hamming with alpha 0.5."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device,
                            requires_grad=requires_grad)
 
 
 @windowed
-def blackman(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def blackman(M, *, sym=True, dtype=None, layout=None, device=None,
              requires_grad=False):
     """Three cosine terms: 0.42, 0.5, 0.08."""
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout,
@@ -97,7 +97,7 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
 
 
 @windowed
-def nuttall(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def nuttall(M, *, sym=True, dtype=None, layout=None, device=None,
             requires_grad=False):
     """Four cosine terms with the lowest side lobes (Nuttall 1981)."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym,
@@ -105,7 +105,7 @@ def nuttall(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
 
 
 @windowed
-def cosine(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def cosine(M, *, sym=True, dtype=None, layout=None, device=None,
            requires_grad=False):
     """sin(pi (n + 1/2) / M)."""
     options = keywords(dtype, layout, device, requires_grad)
@@ -115,7 +115,7 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
 
 
 @windowed
-def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None,  # noqa: N803
+def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None,
                 device=None, requires_grad=False):
     """exp(-|n - center| / tau)."""
     options = keywords(dtype, layout, device, requires_grad)
@@ -130,7 +130,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None,  
 
 
 @windowed
-def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None,
              requires_grad=False):
     """exp(-(n - middle)^2 / (2 std^2))."""
     options = keywords(dtype, layout, device, requires_grad)
@@ -144,7 +144,7 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None,  # n
 
 
 @windowed
-def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None,
            requires_grad=False):
     """i0(beta sqrt(1 - ((n - middle) / middle)^2)) / i0(beta)."""
     options = keywords(dtype, layout, device, requires_grad)
@@ -162,7 +162,7 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None,  # n
 
 
 @windowed
-def bartlett(M, *, sym=True, dtype=None, layout=None, device=None,  # noqa: N803
+def bartlett(M, *, sym=True, dtype=None, layout=None, device=None,
              requires_grad=False):
     """A triangle: 1 - |2 n / (M - 1) - 1|."""
     options = keywords(dtype, layout, device, requires_grad)

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from flambeau.capture.outputs import bump
 from flambeau.capture.outputs import alias as detached
+from flambeau.capture.outputs import bump
 from flambeau.compile.native.lowering import SegmentKernel, compiled
 from flambeau.compile.native.segments import Segment, steps
 from flambeau.core.errors import FlambeauError
