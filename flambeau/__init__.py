@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 from functools import partial as _partial
+from math import e, inf, nan, pi
 
 from flambeau.autograd import engine as _engine
 from flambeau.autograd import methods as _autograd_methods
@@ -21,6 +22,7 @@ from flambeau.autograd.modes import (
 )
 from flambeau.core import context as _context
 from flambeau.core import dtype as _dtypes
+from flambeau.core import places as _places
 from flambeau.core.device import device
 from flambeau.core.dtype import dtype, finfo, iinfo, promote_types
 from flambeau.core.nearest import missing_name as _missing_name
@@ -28,6 +30,7 @@ from flambeau.core.spec import Size
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
 from flambeau.eager.native import providers as _providers
 from flambeau.functional import families as _families
+from flambeau import ops as _ops
 from flambeau.random import (
     Generator,
     default_generator,
@@ -108,35 +111,31 @@ _context.install(_record.dispatch, _record.dispatch_inplace, _EagerExecutor())
 globals().update({d.name: d for d in _dtypes.ALL})
 globals().update(_dtypes.ALIASES)
 globals().update(_FUNCTIONS[""])
+newaxis = None
 
 for _module in ("fft", "linalg", "signal"):
     _LOADERS[_module] = _partial(_importlib.import_module, f"flambeau.{_module}")
+_LOADERS["operators"] = _partial(_importlib.import_module, "flambeau.functional.operators")
+_ops.NAMESPACES["aten"] = lambda: _LOADERS["operators"]().aten
 
-# Imported when they are first named, to keep `import flambeau` short.
-_SUBMODULES = frozenset((
-    "_dynamo", "amp", "autograd", "backends", "compile", "compiler", "cuda", "distributed", "distributions", "fft",
-    "func", "jit", "linalg", "masked", "nn", "optim", "serialization", "signal", "special", "utils", "version"))
-
-_DEFERRED = {"load": "flambeau.serialization", "save": "flambeau.serialization"}
-_DEFERRED["autocast"] = "flambeau.amp"
-_DEFERRED.update(dict.fromkeys((
-    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
-    "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
-    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
-    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
-    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype"),
-    "flambeau.amp.settings"))
-_DEFERRED["vmap"] = "flambeau.func"
+_PLACES = dict(_places.PLACES)
 for (_, _home), _names in _deferred.HOMES.items():
-    _DEFERRED.update(dict.fromkeys(_names, _home))
+    _PLACES.update(dict.fromkeys(_names, _home))
 
 
 _missing = _missing_name(__name__)
 
 
 def __getattr__(name: str):
-    if name in _SUBMODULES:
+    """Names whose modules are imported when they are first used."""
+    if name in _places.SUBMODULES:
         return _importlib.import_module(f"flambeau.{name}")
-    if name in _DEFERRED:
-        return getattr(_importlib.import_module(_DEFERRED[name]), name)
+    if name in _PLACES:
+        value = getattr(_importlib.import_module(_PLACES[name]), name)
+        globals()[name] = value
+        return value
     return _missing(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES, *_places.SUBMODULES})

@@ -293,7 +293,7 @@ def distance(gaps: Tensor, p: float) -> Tensor:
     if gaps.shape[-1] == 0:
         return gaps.sum(-1)
     if p == 0:
-        return (gaps != 0).to(gaps.dtype).sum(-1)
+        return gaps.sign().abs().sum(-1)  # zero, not missing, is its gradient
     if p == 1:
         return gaps.abs().sum(-1)
     if p == math.inf:
