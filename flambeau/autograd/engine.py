@@ -306,7 +306,8 @@ def run_backward(tensors: Sequence[Tensor], cts: Sequence[Tensor], keep_graph: b
         edge = gradient_edge(t)
         if edge is None:
             raise AutogradError(complaint(
-                "backward", "element 0 of tensors does not require grad and does not have a grad_fn",
+                "backward",
+                "element 0 of tensors does not require grad and does not have a grad_fn",
                 dict(shape=list(t.shape)), "Set requires_grad=True on an input, and make sure that "
                 "no_grad() or detach() does not cut the graph."))
         edges.append(edge)

@@ -30,7 +30,8 @@ def _initial(out: Tensor, ct) -> Tensor:
         if s.numel != 1 and out.requires_grad:
             raise AutogradError(complaint(
                 "backward", "grad can be implicitly created only for scalar outputs",
-                dict(shape=list(s.shape)), "Reduce it, for example with .sum(), or pass gradient=."))
+                dict(shape=list(s.shape)),
+                "Reduce it, for example with .sum(), or pass gradient=."))
         if s.dtype.is_complex:
             raise AutogradError(complaint(
                 "backward", "grad can be implicitly created only for real scalar outputs",

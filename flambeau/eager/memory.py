@@ -23,7 +23,7 @@ def empty_array(s: Spec) -> np.ndarray:
 
 
 def laid_out(array: np.ndarray, s: Spec, operands: tuple = ()) -> np.ndarray:
-    """`array` itself if it has the dtype and strides of `s` and is no operand's memory, else a copy."""
+    """`array` itself if it has the dtype and strides of `s` and is no operand's; else a copy."""
     if array.dtype == s.numpy and array.flags.writeable and (
             array.flags.c_contiguous if s.is_contiguous else _same_strides(array, s)) and (
             array.base is None or not any(np.may_share_memory(array, x) for x in operands

@@ -78,7 +78,8 @@ def one_hot(tensor, num_classes=-1):
         raise OpError(complaint("one_hot", "is only applicable to index tensor of type LongTensor",
                                 dict(dtype=tensor.dtype)))
     if tensor.numel() == 0 and num_classes <= 0:
-        raise OpError(complaint("one_hot", "can not infer total number of classes from empty tensor"))
+        raise OpError(complaint(
+            "one_hot", "can not infer total number of classes from empty tensor"))
     if tensor.numel() and tensor._array is not None:
         if int(tensor.min()) < 0:
             raise OpError(complaint("one_hot", "class values must be non-negative"))
@@ -126,9 +127,9 @@ def bags(input, offsets, include_last: bool):
     """(flat indices, bag of each, number of bags)."""
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueRangeError(complaint("embedding_bag", "if input is 2D, then offsets has to be "
-                                            "None, as input is treated is a mini-batch of fixed "
-                                            "length sequences"))
+            raise ValueRangeError(complaint(
+                "embedding_bag", "if input is 2D, then offsets has to be None, as input is treated "
+                "is a mini-batch of fixed length sequences"))
         n, k = input.shape
         return input.reshape((-1,)), arange(n).repeat_interleave(k), n
     if input.ndim != 1 or offsets is None:

@@ -50,7 +50,8 @@ def update_running(running, value, momentum: float) -> None:
 def normalised_by(input, mean, var, weight, bias, eps: float):
     if mean is None or var is None:
         raise ValueRangeError(complaint(
-            "batch_norm", "Expected running_mean and running_var to be defined when training=False"))
+            "batch_norm",
+            "Expected running_mean and running_var to be defined when training=False"))
     shape = (1, -1, *(1 for _ in range(input.ndim - 2)))
     scale = (var + eps).rsqrt()
     if weight is not None:
@@ -68,12 +69,12 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                                 dict(input=list(input.shape))))
     n, c = input.shape[:2]
     if num_groups <= 0 or c % num_groups:
-        raise OpError(complaint("group_norm", "Expected number of channels in input to be divisible "
-                                "by num_groups", dict(channels=c, num_groups=num_groups)))
+        raise OpError(complaint("group_norm", "Expected number of channels in input to be "
+                                "divisible by num_groups", dict(channels=c, num_groups=num_groups)))
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and tuple(value.shape) != (c,):
-            raise OpError(complaint("group_norm", f"Expected {name} to be a vector of size equal to "
-                                    "the number of channels in input", {name: list(value.shape)}))
+            raise OpError(complaint("group_norm", f"Expected {name} to be a vector of size equal "
+                                    "to the number of channels in input", {name: list(value.shape)}))
     y = normalisation.layer_norm(input.reshape((n, num_groups, -1)) if input.numel() else
                                  input.reshape((n, num_groups, input.shape[2:].numel() * (
                                      c // num_groups))), None, None, dims=1, eps=float(eps))[0]
@@ -95,8 +96,8 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     if not use_input_stats:
         return normalised_by(input, running_mean, running_var, weight, bias, eps)
     if input.shape[2:].numel() == 1:
-        raise ValueRangeError(complaint("instance_norm", "Expected more than 1 spatial element when "
-                                        "training", dict(input=list(input.shape))))
+        raise ValueRangeError(complaint("instance_norm", "Expected more than 1 spatial element "
+                                        "when training", dict(input=list(input.shape))))
     n, c = input.shape[:2]
     flat = input.reshape((1, n * c, *input.shape[2:]))
     y, mean, _, var = normalisation.batch_norm(flat, None, None, eps=float(eps))

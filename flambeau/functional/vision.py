@@ -47,8 +47,8 @@ def pixel_unshuffle(input, downscale_factor):
 def channel_shuffle(input, groups):
     """Interleave the channels of the groups."""
     if input.ndim < 3 or groups <= 0 or input.shape[1] % groups:
-        raise OpError(complaint("channel_shuffle", "number of channels must be divisible by groups, "
-                                "which must be positive", dict(
+        raise OpError(complaint("channel_shuffle", "number of channels must be divisible by "
+                                "groups, which must be positive", dict(
                                     input=list(input.shape), groups=groups)))
     n, c, *rest = input.shape
     return input.reshape((n, groups, c // groups, *rest)).transpose(1, 2).reshape(

@@ -78,8 +78,8 @@ def gelu_backward_decomposed(g, x):
                 + x * (-0.5 * x * x).exp() / math.sqrt(2 * math.pi))
 
 
-gelu_backward = pointwise("gelu_backward", gelu_backward_ref, scalar=gelu_backward_form, rule="float", names=("g", "x"),
-                          vjp="decompose", decompose=gelu_backward_decomposed)
+gelu_backward = pointwise("gelu_backward", gelu_backward_ref, scalar=gelu_backward_form,
+                          rule="float", names=("g", "x"), vjp="decompose", decompose=gelu_backward_decomposed)
 
 SQRT_2_PI = math.sqrt(2 / math.pi)
 
@@ -92,8 +92,8 @@ def gelu_tanh_decomposed(x):
     return 0.5 * x * (1 + (SQRT_2_PI * (x + 0.044715 * x * x * x)).tanh())
 
 
-gelu_tanh = pointwise("gelu_tanh", gelu_tanh_ref, scalar=gelu_tanh_form, rule="float", vjp="decompose",
-                      decompose=gelu_tanh_decomposed)
+gelu_tanh = pointwise("gelu_tanh", gelu_tanh_ref, scalar=gelu_tanh_form, rule="float",
+                      vjp="decompose", decompose=gelu_tanh_decomposed)
 
 # Smooth ---------------------------------------------------------------------------------------
 
@@ -107,7 +107,8 @@ def silu_vjp(ct, x):
     return ct * conj(s * (1 + x * (1 - s)))
 
 
-silu = pointwise("silu", silu_ref, scalar=lambda x: x * unary("sigmoid", x), rule="float", vjp=dict(x=silu_vjp))
+silu = pointwise("silu", silu_ref, scalar=lambda x: x * unary("sigmoid", x), rule="float",
+                 vjp=dict(x=silu_vjp))
 
 
 def softplus_ref(x, beta, threshold):
@@ -175,7 +176,8 @@ def leaky_relu_ref(x, slope):
     return np.where(x > 0, x, x * slope)
 
 
-leaky_relu = pointwise("leaky_relu", leaky_relu_ref, scalar=lambda x, slope: select(x > 0, x, x * slope), rule="float", names=("x", "slope"),
+leaky_relu = pointwise("leaky_relu", leaky_relu_ref, rule="float", names=("x", "slope"),
+                       scalar=lambda x, slope: select(x > 0, x, x * slope),
                        vjp=dict(x=lambda ct, x, slope: where(x > 0, ct, ct * slope)),
                        samples=parameter_samples(0.1))
 

@@ -59,6 +59,6 @@ def inferred_shape(op: str, sizes: Sequence[int], numel: int) -> tuple[int, ...]
                                        dict(shape=list(sizes), numel=numel)))
         sizes = [numel // known if n == -1 else n for n in sizes]
     elif known != numel:
-        raise ShapeError(complaint(op, f"shape {list(sizes)} must hold as many elements as the input",
-                                   dict(numel=numel)))
+        raise ShapeError(complaint(
+            op, f"shape {list(sizes)} must hold as many elements as the input", dict(numel=numel)))
     return tuple(sizes)

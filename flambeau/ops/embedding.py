@@ -67,7 +67,7 @@ def backward_vjp(ct, i, rows, padding, by_frequency):
 
 
 def backward_samples(rng):
-    for (w, i), _ in embedding_samples(rng):
+    for (_, i), _ in embedding_samples(rng):
         yield (rng.normal(size=(*i.shape, 3)), i), dict(rows=4, padding=2, by_frequency=False)
 
 

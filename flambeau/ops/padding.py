@@ -35,7 +35,8 @@ def pad_vjp(ct, widths):
 
 
 def pad_samples(rng):
-    for shape, widths in [((3,), ((1, 2),)), ((2, 3), ((0, 0), (2, -1))), ((2, 2), ((-1, 1), (0, 0)))]:
+    for shape, widths in [((3,), ((1, 2),)), ((2, 3), ((0, 0), (2, -1))),
+                          ((2, 2), ((-1, 1), (0, 0)))]:
         yield (rng.normal(size=shape),), dict(widths=widths, value=0.5)
 
 

@@ -55,8 +55,8 @@ def fold_meta(x: Spec, *, sizes, kernel, dilation, padding, stride) -> Spec:
     window = math.prod(kernel)
     blocks = output_sizes(sizes, kernel, stride, padding, dilation)
     if x.shape[1] % window:
-        raise ShapeError(complaint("fold", "Expected size of input's dimension 1 to be divisible by "
-                                   "the product of kernel_size", dict(
+        raise ShapeError(complaint("fold", "Expected size of input's dimension 1 to be divisible "
+                                   "by the product of kernel_size", dict(
                                        input=list(x.shape), kernel_size=kernel)))
     if any(n < 1 for n in blocks) or x.shape[2] != math.prod(blocks):
         raise ShapeError(complaint("fold", "expected size of input's dimension 2 to match the "

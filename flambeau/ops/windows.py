@@ -91,7 +91,8 @@ def add_ref(src, *, shape, layout, size, stride, offset):
     if overlaps_itself(size, stride):
         places = np.full(size, offset)
         for d, s in enumerate(stride):
-            places += (np.arange(size[d]) * s).reshape([-1 if k == d else 1 for k in range(len(size))])
+            along = [-1 if k == d else 1 for k in range(len(size))]
+            places += (np.arange(size[d]) * s).reshape(along)
         np.add.at(flat, places.reshape(-1), src.reshape(-1))
     else:
         _at(flat, size, stride, offset)[...] = src

@@ -2,9 +2,8 @@
 
 ``flambeau_scratch_take(bytes)`` gives a block of at least that size, aligned to 64, or null when
 memory ran out; ``flambeau_scratch_give(block)`` returns it. Eight slots hold idle blocks; they
-change hands by atomic exchange, so concurrent calls get different blocks and a forked child goes on.
-The
-content is whatever the last kernel left: a kernel clears what it needs cleared.
+change hands by atomic exchange, so concurrent calls get different blocks and a forked child goes
+on. The content is whatever the last kernel left: a kernel clears what it needs cleared.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def narrow(input, dim, start, length):
     n = input.shape[d]
     start = int(start)
     if not -n <= start <= n:
-        raise IndexOutOfRange(complaint("narrow", f"start must be in [{-n}, {n}]", dict(start=start)))
+        raise IndexOutOfRange(complaint("narrow", f"start must be in [{-n}, {n}]",
+                                        dict(start=start)))
     start = start + n if start < 0 else start
     if length < 0 or start + length > n:
         raise OpError(complaint("narrow", "start + length must not exceed the dimension",
@@ -146,6 +147,6 @@ def select(input, dim, index):
     d = normal_dim("select", dim, input.ndim)
     n = input.shape[d]
     if not -n <= index < n:
-        raise IndexOutOfRange(complaint("select", f"index {index} is out of bounds for dimension {d} "
-                                     f"with size {n}"))
+        raise IndexOutOfRange(complaint("select", f"index {index} is out of bounds for dimension "
+                                        f"{d} with size {n}"))
     return views.select(input, dim=d, index=int(index) % n)

@@ -30,7 +30,8 @@ options = Options()
 def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None,
                      sci_mode=None) -> None:
     """Set how tensors print; profile is "default", "short" or "full"."""
-    profiles = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
+    profiles = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80),
+                "full": (4, math.inf, 3, 80)}
     if profile is not None:
         if profile not in profiles:
             raise ValueRangeError(complaint("set_printoptions", "profile must be default, short or "

@@ -51,7 +51,8 @@ def roll(input, shifts, dims=None):
     shifts = (shifts,) if hasattr(shifts, "__index__") else tuple(shifts)
     if dims is None or dims == ():
         if len(shifts) != 1:
-            raise OpError(complaint("roll", "shifts and dimensions must align", dict(shifts=shifts)))
+            raise OpError(complaint("roll", "shifts and dimensions must align",
+                                    dict(shifts=shifts)))
         if not input.numel():
             return copy(input)
         flat = rearranging.roll(reshape(input, (-1,)), shifts=shifts, dims=(0,))
@@ -385,7 +386,8 @@ def meshgrid(*tensors, indexing=None):
     order = [1, 0, *builtins.range(2, len(tensors))] if flipped else [*builtins.range(len(tensors))]
     given = [tensors[i] for i in order]
     shape = tuple(t.numel() for t in given)
-    grids = [reshape(t, tuple(-1 if d == k else 1 for d in builtins.range(len(shape)))).expand(shape)
+    rank = len(shape)
+    grids = [reshape(t, tuple(-1 if d == k else 1 for d in builtins.range(rank))).expand(shape)
              for k, t in enumerate(given)]
     if flipped:
         grids = [grids[order.index(i)].transpose(0, 1) for i in builtins.range(len(tensors))]

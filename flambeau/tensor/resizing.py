@@ -143,8 +143,9 @@ def unravel_index(indices, shape):
     """Flat positions as one index tensor per dimension."""
     sizes = (shape,) if hasattr(shape, "__index__") else tuple(int(n) for n in shape)
     if indices.dtype.category != dtypes.INTEGER:
-        raise ValueRangeError(complaint("unravel_index", "expected 'indices' to be an integer tensor",
-                                     dict(dtype=indices.dtype)))
+        raise ValueRangeError(complaint(
+            "unravel_index", "expected 'indices' to be an integer tensor",
+            dict(dtype=indices.dtype)))
     if any(n < 0 for n in sizes):
         raise ValueRangeError(complaint("unravel_index", "shape must not be negative",
                                      dict(shape=sizes)))

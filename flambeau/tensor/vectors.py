@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.ops.dims import normal_dim
 from flambeau.tensor.public import public
@@ -48,7 +50,7 @@ def multi_dot(tensors):
         if x.ndim != 2:
             raise OpError(complaint("multi_dot", "inner tensors must be 2D, the ends 1D or 2D",
                                     dict(shape=list(x.shape))))
-    for x, y in zip(chain, chain[1:]):
+    for x, y in pairwise(chain):
         if x.shape[1] != y.shape[0]:
             raise ShapeError(complaint("multi_dot", "the tensors cannot be multiplied", dict(
                 left=list(x.shape), right=list(y.shape))))

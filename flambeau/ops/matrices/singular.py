@@ -116,9 +116,9 @@ def svdvals_vjp(ct, x):
 
 
 def svd_samples(rng):
-    for shape, full in [((3, 3), False), ((2, 3, 2), False), ((2, 4), False), ((2, 2), True),
-                        ((0, 2), True), ((2, 0, 2), False)]:
-        yield (well_conditioned(rng, *shape),), dict(full=full)
+    for shape, whole in [((3, 3), False), ((2, 3, 2), False), ((2, 4), False), ((2, 2), True),
+                         ((0, 2), True), ((2, 0, 2), False)]:
+        yield (well_conditioned(rng, *shape),), dict(full=whole)
 
 
 def values_samples(rng):
