@@ -74,7 +74,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and tuple(value.shape) != (c,):
             raise OpError(complaint("group_norm", f"Expected {name} to be a vector of size equal "
-                                    "to the number of channels in input", {name: list(value.shape)}))
+                                    "to the number of channels in input",
+                                    {name: list(value.shape)}))
     y = normalisation.layer_norm(input.reshape((n, num_groups, -1)) if input.numel() else
                                  input.reshape((n, num_groups, input.shape[2:].numel() * (
                                      c // num_groups))), None, None, dims=1, eps=float(eps))[0]

@@ -79,7 +79,8 @@ def gelu_backward_decomposed(g, x):
 
 
 gelu_backward = pointwise("gelu_backward", gelu_backward_ref, scalar=gelu_backward_form,
-                          rule="float", names=("g", "x"), vjp="decompose", decompose=gelu_backward_decomposed)
+                          rule="float", names=("g", "x"), vjp="decompose",
+                          decompose=gelu_backward_decomposed)
 
 SQRT_2_PI = math.sqrt(2 / math.pi)
 

@@ -7,9 +7,9 @@ writes loop nests, `samples` feeds the contract tests.
 Gradient rules name what they need. A rule for operand `x` is a function whose parameters are
 looked up by name: `ct` (the cotangent of the output; `cts` for all outputs), `out` (the output;
 `out0`, `out1` .. of several), any operand's name, any parameter's name, and `_name` for the Spec
-of an operand that is not kept alive. So `mul`'s rule for x, `lambda ct, y: ct * y`, saves y and nothing else. The
-engine reduces a returned cotangent to the operand's shape and dtype, so rules ignore
-broadcasting and promotion.
+of an operand that is not kept alive. So `mul`'s rule for x, `lambda ct, y: ct * y`, saves y and
+nothing else. The engine reduces a returned cotangent to the operand's shape and dtype, so rules
+ignore broadcasting and promotion.
 """
 
 from __future__ import annotations
