@@ -46,6 +46,11 @@ class FunctionCtx(Node):
 
     def save_for_backward(self, *tensors) -> None:
         """Keep tensors (inputs, outputs or others; None too) for `backward`."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise ArgumentError(complaint(
+                    "save_for_backward", f"can only save tensors and None, but argument {i} is "
+                    f"of type {type(t).__name__}", None, "Set other values as attributes of ctx."))
         self._saving = tensors
 
     def save_for_forward(self, *tensors) -> None:
@@ -87,14 +92,18 @@ class FunctionCtx(Node):
             raise AutogradError(complaint(
                 "backward", f"function {self.name()} returned an incorrect number of gradients",
                 dict(expected=len(self.edges), got=len(got))))
-        return tuple(self._checked(g, e) for g, e in zip(got, self.edges))
+        return tuple(None if g is None or e is None else self._checked(i, g)
+                     for i, (g, e) in enumerate(zip(got, self.edges)))
 
-    def _checked(self, g, edge):
-        if g is None or edge is None:
-            return None
+    def _checked(self, i: int, g) -> Tensor:
         if not isinstance(g, Tensor):
             raise ArgumentError(complaint("backward", f"{self.name()} must return Tensors or None",
                                           dict(got=type(g).__name__)))
+        shape = self._in_specs[i].shape
+        if g.shape != shape and not reaches(shape, g.shape):
+            raise AutogradError(complaint(
+                "backward", f"function {self.name()} returned an invalid gradient at index {i}",
+                dict(got=list(g.shape), expected=f"a shape compatible with {list(shape)}")))
         return g
 
     def release(self) -> None:
@@ -160,6 +169,12 @@ class Function(metaclass=_FunctionMeta):
         finally:
             state.grad_enabled = before
         return connect(ctx, args, outputs)
+
+
+def reaches(shape: tuple, target: tuple) -> bool:
+    """Does `shape` broadcast to `target`?"""
+    lead = len(target) - len(shape)
+    return lead >= 0 and all(a in (1, b) for a, b in zip(shape, target[lead:]))
 
 
 def connect(ctx: FunctionCtx, args: tuple, outputs):

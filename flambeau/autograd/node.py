@@ -78,6 +78,18 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
+class Passing(Node):
+    """The identity: stands before a leaf whose value another tensor carries."""
+
+    __slots__ = ()
+
+    def __init__(self, edge: tuple, of: Spec):
+        super().__init__([edge], (of,))
+
+    def gradients(self, cts: list) -> tuple:
+        return tuple(cts)
+
+
 class PrimitiveNode(Node):
     """A recorded primitive. `saved` is None once released."""
 

@@ -45,7 +45,7 @@ class Packed:
             self.value, self.unpack = pack(alias(tensor)), unpack
         finally:
             state.grad_enabled = enabled
-        self.edge = (tensor._node, tensor._output_nr, tensor._requires_grad)
+        self.edge = history_of(tensor)
 
 
 def save(value: Any):
@@ -80,10 +80,26 @@ def restore(saved: Any, node):
         t = saved.unpack(saved.value)
         if isinstance(saved.edge, int):
             return _attached(alias(t), node, saved.edge)
-        t = alias(t)
-        t._node, t._output_nr, t._requires_grad = saved.edge
-        return t
+        return with_history(alias(t), saved.edge)
     return saved
+
+
+def history_of(t: Tensor) -> tuple | None:
+    """Where gradients of `t` go: (node, output), or (leaf, -1), or None."""
+    if t._node is not None:
+        return (t._node, t._output_nr)
+    return (t, -1) if t._requires_grad else None
+
+
+def with_history(t: Tensor, edge: tuple | None) -> Tensor:
+    """`t`, a new tensor, with gradients that go where `edge` says."""
+    if edge is not None and edge[1] < 0:
+        from flambeau.autograd.node import Passing
+
+        edge = (Passing(edge, t._spec), 0)
+    if edge is not None:
+        t._node, t._output_nr, t._requires_grad = *edge, True
+    return t
 
 
 def _attached(t: Tensor, node, number: int) -> Tensor:
@@ -97,9 +113,7 @@ def _with_array(t: Tensor, array) -> Tensor:
     """`t.data` was replaced after saving: the old memory, under the same history."""
     from flambeau.tensor.tensor import from_array
 
-    old = from_array(array)
-    old._node, old._output_nr, old._requires_grad = t._node, t._output_nr, t._requires_grad
-    return old
+    return with_history(from_array(array), history_of(t))
 
 
 def check_version(t: Tensor, version: int, node) -> None:

@@ -240,3 +240,51 @@ def test_hooks_must_return_gradients(result, error):
     x.register_hook(lambda g: result)
     with pytest.raises(error, match="hook must return"):
         (x * 2).sum().backward()
+
+
+def test_values_that_hooks_packed_differentiate_twice():
+    def cube(x):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+            return (x ** 3).sum()
+
+    def replayed(x):
+        return torch.utils.checkpoint.checkpoint(lambda t: (t ** 3).sum(), x, use_reentrant=False)
+
+    for function in (cube, replayed):
+        x = torch.tensor([2.0], requires_grad=True)
+        for values in (x, x * 1.0):
+            first, = torch.autograd.grad(function(values), x, create_graph=True)
+            second, = torch.autograd.grad(first.sum(), x)
+            assert (first.item(), second.item()) == (12, 12)
+
+
+@pytest.mark.parametrize("gradient, expected", [
+    (lambda g: g[:2], None), (lambda g: g.sum(), None), (lambda g: g.expand(3, 4), [3.0] * 4)])
+def test_gradients_of_custom_functions_must_fit(gradient, expected):
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return gradient(g)
+
+    x = torch.ones(4, requires_grad=True)
+    loss = Double.apply(x).sum()
+    if expected is None:
+        with pytest.raises(RuntimeError, match="invalid gradient at index 0"):
+            loss.backward()
+    else:
+        loss.backward()
+        assert x.grad.tolist() == expected
+
+
+def test_only_tensors_are_saved_for_backward():
+    class Saving(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None, 3)
+
+    with pytest.raises(TypeError, match="argument 2 is of type int"):
+        Saving.apply(torch.ones(1))
