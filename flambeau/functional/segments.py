@@ -79,3 +79,6 @@ def segment(part: Tensor, reduce: str, initial) -> Tensor:
     y = part.sum(0)
     y = y if initial is None else y + initial
     return y / len(part) if reduce == "mean" else y
+
+
+_segment_reduce = segment_reduce  # PyTorch has both names
