@@ -143,8 +143,7 @@ class Module:
     def declare(self, name: str, result: str, parameters: Sequence[str]) -> None:
         """Declare an external function or intrinsic; repeated declarations are merged."""
         if name not in self._functions:
-            variadic = ", ".join(parameters)
-            self._declarations[name] = f"declare {result} @{name}({variadic})"
+            self._declarations[name] = f"declare {result} @{name}({', '.join(parameters)})"
 
     def table(self, name: str, element: str, numbers: Sequence[int | float]) -> Value:
         """A constant array in read-only memory, aligned to 64 bytes; its address."""

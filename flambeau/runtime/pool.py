@@ -274,8 +274,14 @@ attributes #0 = { nounwind }
 """
 
 
+@functools.cache
 def capacity() -> int:
     """The most threads a job can use; thread numbers in chunks are below it."""
+    return available_cpus()
+
+
+def machine_cpus() -> int:
+    """CPUs of the machine, whatever this process may use: what results may depend on."""
     return max(1, os.cpu_count() or 1)
 
 
@@ -288,14 +294,22 @@ def available_cpus() -> int:
     return max(1, min(count, _quota()))
 
 
-def _quota(path: str = "/sys/fs/cgroup/cpu.max") -> int:
-    """The control group's CPU quota, rounded up; many when there is none."""
-    try:
-        with open(path) as file:
-            quota, period = file.read().split()
-        return math.ceil(int(quota) / int(period))
-    except (OSError, ValueError):
-        return 1 << 16
+def _quota(root: str = "/sys/fs/cgroup") -> int:
+    """The control group's CPU quota, rounded up; many when there is none. Both versions."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            words = " ".join(_content(f"{root}/{name}") for name in files).split()
+            quota, period = (int(word) for word in words)
+        except (OSError, ValueError):
+            continue
+        if quota > 0:
+            return math.ceil(quota / period)
+    return 1 << 16
+
+
+def _content(path: str) -> str:
+    with open(path) as file:
+        return file.read()
 
 
 def _default_threads() -> int:

@@ -105,11 +105,16 @@ def test_number_of_threads_is_remembered():
 
 
 def test_quota_of_the_control_group(tmp_path):
-    file = tmp_path / "cpu.max"
+    assert pool._quota(str(tmp_path)) == 1 << 16
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("250000\n")
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert pool._quota(str(tmp_path)) == 3
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("-1\n")
+    assert pool._quota(str(tmp_path)) == 1 << 16
     for text, expected in (("150000 100000", 2), ("100000 100000", 1), ("max 100000", 1 << 16)):
-        file.write_text(text)
-        assert pool._quota(str(file)) == expected
-    assert pool._quota(str(tmp_path / "missing")) == 1 << 16
+        (tmp_path / "cpu.max").write_text(text)
+        assert pool._quota(str(tmp_path)) == expected
 
 
 def test_environment_sets_the_default(child):

@@ -28,6 +28,7 @@ CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
 SOURCE, WEIGHT, TARGET = range(3)
 GFLOPS = 20.0  # of one thread, to estimate the time of a call
 STAGE_BYTES = 256 * 1024
+MOST_SHARES = 8
 
 
 def emit_turned_weight(
@@ -268,7 +269,7 @@ class DepthwiseWeightLast:
 
     @property
     def shares(self) -> int:
-        return min(self.spec.n, 2 * pool.capacity())
+        return min(self.spec.n, 2 * min(pool.machine_cpus(), MOST_SHARES))
 
     @property
     def stage_width(self) -> int:

@@ -79,7 +79,7 @@ def emit_entry(module: Module, kernel: Kernel, name: str) -> None:
 
 
 def build(
-    target: Target, name: str, emit: Callable[[Module], Kernel], level: int = 2
+    target: Target, name: str, emit: Callable[[Module], Kernel], level: int = 1
 ) -> Callable[..., None]:
     """A callable of integer addresses for the kernel that `emit` adds to a module.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates.entry import Kernel, slot
@@ -35,6 +35,7 @@ from flambeau.codegen.text import (
 CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
 X, Y, INDICES = range(3)
 BYTES_PER_NANOSECOND = 5
+WIDE = 32  # taps along a row that code is made for one by one
 Best = tuple[Value, Value]  # values and where they were
 
 
@@ -51,6 +52,9 @@ class Pooling:
     lanes: int = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.spec.layout == "NCHW" and self.spec.window[1] > WIDE:
+            planes = self.spec.n * self.spec.c  # channels-last pictures of one channel
+            self.spec = replace(self.spec, n=planes, c=1, layout="NHWC")
         self.element = ELEMENTS[self.spec.dtype]
         self.lanes = self.target.lanes(self.element)
         self.type = vector(self.lanes, self.element)

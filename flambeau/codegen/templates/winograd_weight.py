@@ -28,6 +28,7 @@ from flambeau.runtime import pool
 CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
 X, DY, DW, MEMORY = range(4)
 CHANNELS = 64  # of a block, at most
+MOST_SHARES = 8
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ class WinogradWeight:
     @property
     def shares(self) -> int:
         """Parts of the units: enough chunks for this machine, whatever threads are set."""
-        wanted = math.ceil(2 * pool.capacity() / self.grid)
+        wanted = math.ceil(2 * min(pool.machine_cpus(), MOST_SHARES) / self.grid)
         return max(1, min(self.x_tiles.units, wanted))
 
     @property
