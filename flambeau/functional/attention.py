@@ -9,6 +9,7 @@ from flambeau.core.errors import OpError, complaint
 from flambeau.functional.activation import softmax
 from flambeau.functional.dropout import dropout
 from flambeau.functional.register import functional
+from flambeau.ops.attention import attention
 from flambeau.tensor.factories import filled
 
 
@@ -25,6 +26,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         value = value.repeat_interleave(groups, -3)
     size = query.shape[-1]
     scale = 1 / math.sqrt(size) if scale is None else scale
+    if not dropout_p and is_one_op(query, key, value, attn_mask):
+        return attention(query, key, value, attn_mask, causal=bool(is_causal),
+                         scale=float(scale))[0]
     root = math.sqrt(abs(scale))
     scores = (query * (math.copysign(root, scale))) @ (key * root).transpose(-2, -1)
     if is_causal:
@@ -39,6 +43,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if attn_mask is not None:
         weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
     return dropout(weights, dropout_p, True) @ value if dropout_p else weights @ value
+
+
+def is_one_op(query, key, value, mask) -> bool:
+    """Batches of heads of one dtype, and no gradient for the mask."""
+    kind = query.dtype
+    return query.ndim == key.ndim == value.ndim == 4 and kind.is_floating_point and (
+        key.dtype is kind and value.dtype is kind) and key.shape[:2] == query.shape[:2] and (
+        mask is None or not mask.requires_grad and (mask.dtype is dtypes.bool or mask.dtype is kind))
 
 
 def lower_triangle(rows: int, columns: int, device):

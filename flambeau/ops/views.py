@@ -14,6 +14,7 @@ import numpy as np
 from flambeau.core.dtype import int64
 from flambeau.core.errors import ShapeError, complaint
 from flambeau.core.spec import Spec, contiguous_strides, spec
+from flambeau.loops.api import guarded, nest
 from flambeau.ops.registry import primitive
 from flambeau.ops.windows import add_samples as _window_samples
 from flambeau.ops.windows import window_add
@@ -174,6 +175,19 @@ def scatter_zeros_ref(src, *, shape, dim, start, stop, step):
     return out
 
 
+def scatter_zeros_lower(outs, src, *, shape, dim, start, stop, step):
+    """Elements outside of the slice read nothing."""
+    if step != 1:
+        return None
+
+    def body(i):
+        at = i[dim] - start
+        inside = (i[dim] >= start) & (i[dim] < stop)
+        return guarded(inside, src, (*i[:dim], at, *i[dim + 1:]), 0)
+
+    return nest(tuple(shape), body, out=outs[0])
+
+
 def scatter_zeros_vjp(ct, dim, start, stop, step):
     return slice(ct, dim=dim, start=start, stop=stop, step=step)
 
@@ -188,7 +202,8 @@ def scatter_zeros_samples(rng):
 # The adjoint of slice: zeros with `src` in place of the slice.
 slice_scatter_zeros = primitive("slice_scatter_zeros", meta=scatter_zeros_meta,
                                 ref=scatter_zeros_ref, vjp=dict(src=scatter_zeros_vjp),
-                                samples=scatter_zeros_samples, exact=True)
+                                lower=scatter_zeros_lower, samples=scatter_zeros_samples,
+                                exact=True)
 
 # select --------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from flambeau.core.spec import Spec
 from flambeau.eager import plans
 from flambeau.eager.native import nests
+from flambeau.eager.native.attentions import attention_provider
 from flambeau.eager.native.convolutions import conv_provider
 from flambeau.eager.native.products import linear_provider, matmul_provider
 
@@ -45,5 +46,6 @@ def install() -> None:
     """Let native kernels take over; `FLAMBEAU_NATIVE=0` leaves everything to NumPy."""
     if os.environ.get("FLAMBEAU_NATIVE", "1") == "0":
         return
-    plans.PROVIDERS += [linear_provider, matmul_provider, conv_provider, loop_provider]
+    plans.PROVIDERS += [linear_provider, matmul_provider, conv_provider,
+                        attention_provider, loop_provider]
     plans.INPLACE_PROVIDERS.append(loop_inplace_provider)

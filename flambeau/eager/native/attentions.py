@@ -1,0 +1,84 @@
+"""Attention and its backward pass by generated kernels."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.spec import Spec
+from flambeau.eager.memory import empty_array
+from flambeau.eager.native.address import address
+from flambeau.tensor.tensor import make
+
+
+def mask_strides(mask: Spec, shape: tuple) -> tuple[int, int, int, int]:
+    """Strides of a mask expanded to (batch, head, query, key)."""
+    lead = 4 - mask.ndim
+    return tuple(0 if d < lead or mask.shape[d - lead] != n else mask.strides[d - lead]
+                 for d, n in enumerate(shape))
+
+
+def attention_spec(q: Spec, k: Spec, v: Spec, mask: Spec | None, params: dict, **strides):
+    """The templates' description, or None where they do not apply."""
+    tensors = (q, k, v)
+    if any(s.dtype is not dtypes.float32 or s.numel == 0 or s.strides[-1] != 1 and s.shape[-1] != 1
+           for s in tensors):
+        return None
+    if mask is not None and (mask.dtype not in (dtypes.bool, dtypes.float32) or mask.ndim > 4):
+        return None
+    from flambeau.codegen.templates import AttentionSpec
+
+    shape = (*q.shape[:3], k.shape[2])
+    return AttentionSpec(
+        *q.shape[:3], k.shape[2], q.shape[3], v.shape[3], causal=params["causal"],
+        scale=params["scale"], q_strides=q.strides[:3], k_strides=k.strides[:3],
+        v_strides=v.strides[:3],
+        mask="" if mask is None else "bool" if mask.dtype is dtypes.bool else "float",
+        mask_strides=(0, 0, 0, 0) if mask is None else mask_strides(mask, shape), **strides)
+
+
+def attention_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+    if primitive.name == "attention":
+        return _forward(specs, params, result)
+    return _backward(specs, params, result) if primitive.name == "attention_backward" else None
+
+
+def _forward(specs: list, params: dict, result: tuple) -> Callable | None:
+    found = attention_spec(*specs, params, o_strides=result[0].strides[:3])
+    if found is None:
+        return None
+    from flambeau.codegen.templates import attention_forward
+
+    program = attention_forward(found)
+
+    def run(q, k, v, mask):
+        outs = [empty_array(s) for s in result]
+        rest = () if mask is None else (address(mask._array),)
+        program(address(q._array), address(k._array), address(v._array), *map(address, outs),
+                *rest)
+        return tuple(make(a, s) for a, s in zip(outs, result))
+
+    return run
+
+
+def _backward(specs: list, params: dict, result: tuple) -> Callable | None:
+    g, q, k, v, mask, out, lse = specs
+    if g.strides[-1] != 1 or lse.dtype is not dtypes.float32:
+        return None
+    found = attention_spec(
+        q, k, v, mask, params, o_strides=out.strides[:3], do_strides=g.strides[:3],
+        dq_strides=result[0].strides[:3], dk_strides=result[1].strides[:3],
+        dv_strides=result[2].strides[:3])
+    if found is None:
+        return None
+    from flambeau.codegen.templates import attention_backward
+
+    program = attention_backward(found)
+
+    def run(g, q, k, v, mask, out, lse):
+        grads = [empty_array(s) for s in result]
+        rest = () if mask is None else (address(mask._array),)
+        program(*[address(t._array) for t in (q, k, v, out, g, lse)], *map(address, grads), *rest)
+        return tuple(make(a, s) for a, s in zip(grads, result))
+
+    return run

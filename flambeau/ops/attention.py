@@ -1,0 +1,128 @@
+"""Scaled dot-product attention as one op: softmax(scale q k^T + mask) v.
+
+q (B, H, L, E), k (B, H, S, E), v (B, H, S, Ev). The log-sum-exp of each row of scores is kept, so
+that the backward pass forms the weights again instead of storing them (Dao et al. 2022).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flambeau.core import dtype as dtypes
+from flambeau.core.errors import ShapeError, complaint
+from flambeau.core.spec import Spec, spec
+from flambeau.ops.elementwise import common_device
+from flambeau.ops.registry import primitive
+
+
+def attention_meta(q: Spec, k: Spec, v: Spec, mask: Spec | None, *, causal, scale):
+    """(result, log-sum-exp); heads lie side by side in memory, ready to be joined."""
+    b, h, rows, size = q.shape
+    if k.shape[:2] != (b, h) or v.shape[:3] != k.shape[:3] or k.shape[3] != size:
+        raise ShapeError(complaint(
+            "scaled_dot_product_attention", "sizes must be (B, H, L, E), (B, H, S, E), "
+            "(B, H, S, Ev)", dict(query=list(q.shape), key=list(k.shape), value=list(v.shape))))
+    out = v.shape[3]
+    device = common_device("scaled_dot_product_attention", [q, k, v])
+    stat = dtypes.float32 if q.dtype.is_narrow_float else q.dtype
+    strides = (rows * h * out, out, h * out, 1)
+    return spec(q.dtype, (b, h, rows, out), strides, device), spec(stat, (b, h, rows), None, device)
+
+
+def scores_of(q, k, mask, causal: bool, scale: float) -> np.ndarray:
+    scores = np.matmul(q, np.swapaxes(k, -1, -2)) * np.asarray(scale, q.dtype)
+    if causal:
+        seen = np.tril(np.ones(scores.shape[-2:], bool))
+        scores = np.where(seen, scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+    return scores.astype(q.dtype, copy=False)
+
+
+def weights_of(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(softmax, log-sum-exp); a row without any key has weights zero."""
+    top = scores.max(-1, keepdims=True, initial=-np.inf)
+    safe = np.where(np.isneginf(top), 0, top)
+    e = np.exp(scores - safe)
+    total = e.sum(-1, keepdims=True)
+    lse = (np.log(total) + safe)[..., 0]
+    return e / np.where(total == 0, 1, total), lse
+
+
+def attention_ref(q, k, v, mask, *, causal, scale):
+    p, lse = weights_of(scores_of(q, k, mask, causal, scale))
+    return np.matmul(p, v), lse
+
+
+def attention_vjp(cts, q, k, v, mask, out0, out1, causal, scale):
+    dq = dk = dv = None
+    if cts[0] is not None:
+        dq, dk, dv = attention_backward(cts[0], q, k, v, mask, out0, out1, causal=causal,
+                                        scale=scale)
+    if cts[1] is not None:  # d lse / d scores are the weights
+        ds = weights(q, k, mask, causal, scale) * (cts[1] * scale).unsqueeze(-1)
+        dq, dk = (new if old is None else old + new
+                  for old, new in ((dq, ds @ k), (dk, ds.mT @ q)))
+    return dq, dk, dv, None
+
+
+def weights(q, k, mask, causal, scale):
+    """softmax of the scores, as a composite."""
+    scores = (q @ k.mT) * scale
+    if causal:
+        seen = scores.new_ones(scores.shape[-2:], dtype=dtypes.bool).tril()
+        scores = scores.masked_fill(~seen, -math.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is dtypes.bool \
+            else scores + mask
+    p = scores.softmax(-1)
+    return p.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
+
+
+def attention_samples(rng):
+    for causal, mask in [(False, None), (True, None), (False, rng.normal(size=(4, 5)) > -0.5),
+                         (False, rng.normal(size=(2, 1, 1, 5)))]:
+        rows = 5 if causal else 4
+        yield ((rng.normal(size=(2, 3, rows, 2)), rng.normal(size=(2, 3, 5, 2)),
+                rng.normal(size=(2, 3, 5, 3)), mask), dict(causal=causal, scale=0.7))
+
+
+attention = primitive("attention", meta=attention_meta, ref=attention_ref, vjp=attention_vjp,
+                      samples=attention_samples)
+
+
+# backward ------------------------------------------------------------------------------------
+
+
+def backward_meta(g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, out: Spec, lse: Spec, *,
+                  causal, scale):
+    return tuple(s.like(shape=tuple(s.shape)) for s in (q, k, v))
+
+
+def backward_ref(g, q, k, v, mask, out, lse, *, causal, scale):
+    p, _ = weights_of(scores_of(q, k, mask, causal, scale))
+    dp = np.matmul(g, np.swapaxes(v, -1, -2))
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * np.asarray(scale, q.dtype)
+    return (np.matmul(ds, k), np.matmul(np.swapaxes(ds, -1, -2), q),
+            np.matmul(np.swapaxes(p, -1, -2), g))
+
+
+def backward_decomposed(g, q, k, v, mask, out, lse, *, causal, scale):
+    """The same from q, k, v and g alone, so that it differentiates again."""
+    p = weights(q, k, mask, causal, scale)
+    dp = g @ v.mT
+    ds = p * (dp - (dp * p).sum(-1, keepdim=True)) * scale
+    return ds @ k, ds.mT @ q, p.mT @ g
+
+
+def backward_samples(rng):
+    for (q, k, v, mask), how in attention_samples(rng):
+        out, lse = attention_ref(q, k, v, mask, **how)
+        yield (rng.normal(size=out.shape), q, k, v, mask, out, lse), how
+
+
+attention_backward = primitive("attention_backward", meta=backward_meta, ref=backward_ref,
+                               vjp="decompose", decompose=backward_decomposed,
+                               samples=backward_samples)
