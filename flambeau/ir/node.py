@@ -6,11 +6,13 @@ and common subexpressions are shared without a pass.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+_lock = threading.RLock()
 _interned: weakref.WeakValueDictionary[tuple, Node] = weakref.WeakValueDictionary()
 
 
@@ -33,16 +35,21 @@ class Node:
         """The only constructor: the existing node when an equal one is alive."""
         key = (cls, kind, dtype, args, key_of(attr))
         found = _interned.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            put = object.__setattr__
-            put(found, "kind", kind)
-            put(found, "dtype", dtype)
-            put(found, "args", args)
-            put(found, "attr", attr)
-            found.prepare()
-            _interned[key] = found
-        return found
+        return found if found is not None else cls._new(key, attr)
+
+    @classmethod
+    def _new(cls, key: tuple, attr: Any):
+        """A node for `key`, unless another thread was faster."""
+        with _lock:
+            found = _interned.get(key)
+            if found is not None:
+                return found
+            made = object.__new__(cls)
+            for name, value in zip(("kind", "dtype", "args", "attr"), (*key[1:4], attr)):
+                object.__setattr__(made, name, value)
+            made.prepare()
+            _interned[key] = made
+            return made
 
     def prepare(self) -> None:
         """Called once on a new node, for subclasses that derive a slot from the others."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from flambeau.ir.node import postorder
 from flambeau.loops.expr import Expr, iterator
 
 
@@ -21,20 +20,34 @@ class Substitution:
     """One mapping applied to many expressions, sharing the work."""
 
     def __init__(self, values: Mapping[Expr, Expr], load: Callable[[Expr], Expr] | None = None):
-        self.values = dict(values)
+        self.values = {k: v for k, v in values.items() if v is not k}
         self.load = load  # what to put for a rebuilt `load` or `guarded`
         self.keys = frozenset(self.values)
+        self.only_iterators = all(k.kind == "iter" for k in self.keys)
         self.incoming = frozenset().union(*[v.free for v in self.values.values()])
         self.done: dict[Expr, Expr] = dict(self.values)
 
     def of(self, e: Expr) -> Expr:
-        found = self.done.get(e)
-        if found is None:
-            for node in postorder([e]):
-                if node not in self.done:
-                    self.done[node] = self.one(node)
-            found = self.done[e]
-        return found
+        """Operands first; what cannot change is not entered."""
+        stack = [e]
+        while stack:
+            node = stack[-1]
+            if node in self.done:
+                stack.pop()
+            elif self.load is None and self.only_iterators and not self.touches(node):
+                self.done[stack.pop()] = node
+            else:
+                waiting = [a for a in node.args if a not in self.done]
+                if waiting:
+                    stack.extend(waiting)
+                else:
+                    self.done[stack.pop()] = self.one(node)
+        return self.done[e]
+
+    def touches(self, node: Expr) -> bool:
+        """May a key occur in the node? An iterator's extent is not among its free iterators."""
+        extent = node.attr[1] if node.kind == "iter" else None
+        return bool(node.free & self.keys or (isinstance(extent, Expr) and extent.free & self.keys))
 
     def one(self, node: Expr) -> Expr:
         """`node`, whose operands are done."""

@@ -7,9 +7,10 @@ one domain (or a prefix of it) share one kernel, so what both need is computed o
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
-from flambeau.ir.node import postorder
+from flambeau.ir.node import nodes
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Nest, Store
 from flambeau.schedule.choose import fold_vector
@@ -17,14 +18,15 @@ from flambeau.schedule.cost import CHEAP_TO_REPEAT, cycles, extent, repeat_cycle
 from flambeau.schedule.domain import bound_of, folds
 from flambeau.schedule.flat import flat_value
 from flambeau.schedule.inline import canonical, inlined, rewritten, values_by_buffer
-from flambeau.schedule.liveness import reads
+from flambeau.schedule.liveness import read_names, roots_of
 from flambeau.schedule.machine import Machine
 from flambeau.schedule.unnest import inner_fold, unnested
 
 FEWEST_ROWS = 8  # a fold inside of a kernel runs once a row: fewer rows leave threads idle
 SMALL_FOLD_CYCLES = 30_000  # below, one thread is enough
 COLUMNS_AT_ONCE = 64
-MOST_NODES = 4_000  # of one kernel
+MOST_NODES = 600  # of one kernel
+MOST_PASSES = 10  # over one row, one after the other
 
 
 def fused(
@@ -49,32 +51,47 @@ def with_canonical_folds(n: Nest) -> Nest:
 def vertically(nests: tuple[Nest, ...], outside: frozenset[str]) -> list[Nest]:
     """Producers inlined into their consumers; scratch that nobody reads any more is dropped."""
     done: list[Nest] = []
+    written: dict[str, int] = {}  # buffer -> the last nest that stores to it
     for n in nests:
-        done.append(with_producers(n, done))
+        done.append(with_producers(n, done, written))
+        written.update((s.buf.name, len(done) - 1) for s in n.stores)
     return without_unread(done, outside)
 
 
-def with_producers(consumer: Nest, earlier: list[Nest]) -> Nest:
+def with_producers(consumer: Nest, earlier: list[Nest], written: dict[str, int]) -> Nest:
     """`consumer` with all the producers inlined that pay, nearest first."""
-    for at in range(len(earlier) - 1, -1, -1):
-        producer = earlier[at]
-        wanted = {b.name for b in reads(consumer)}
-        values = {name: v for name, v in values_by_buffer(producer).items() if name in wanted}
-        if not values or overwritten(producer, earlier[at + 1 :]):
-            continue
-        values = {name: v for name, v in values.items() if pays(consumer, name, v)}
-        if values:
-            candidate = rewritten(consumer, values)
-            if is_sound(candidate):
-                consumer = candidate
-    return consumer
+    refused: set[str] = set()
+    while True:
+        wanted = {name: written[name] for name in read_names(consumer) if name in written}
+        at = max((k for name, k in wanted.items() if name not in refused), default=-1)
+        if at < 0:
+            return consumer
+        mine = {name for name, k in wanted.items() if k == at}
+        made = None
+        if not overwritten(earlier[at], at, written):
+            made = with_producer(consumer, earlier[at], mine - refused)
+        if made is None:
+            refused |= mine
+        else:
+            refused |= mine & read_names(made)
+            consumer = made
 
 
-def overwritten(producer: Nest, later: list[Nest]) -> bool:
-    """Does a nest in between change what the producer read or wrote?"""
-    mine = {b.name for b in reads(producer)} | {s.buf.name for s in producer.stores}
-    own = {s.buf.name for s in producer.stores} & {b.name for b in reads(producer)}
-    return bool(own) or any(s.buf.name in mine for n in later for s in n.stores)
+def with_producer(consumer: Nest, producer: Nest, names: set[str]) -> Nest | None:
+    """`consumer` computing those of the producer's results that pay; None when none does."""
+    values = {name: v for name, v in values_by_buffer(producer).items() if name in names}
+    values = {name: v for name, v in values.items() if pays(consumer, name, v)}
+    if not values:
+        return None
+    candidate = rewritten(consumer, values)
+    return candidate if is_sound(candidate) else None
+
+
+def overwritten(producer: Nest, at: int, written: dict[str, int]) -> bool:
+    """Has a later nest changed what the producer read or wrote, or the producer its own input?"""
+    stored = {s.buf.name for s in producer.stores}
+    mine = stored | read_names(producer)
+    return bool(stored & read_names(producer)) or any(written.get(n, -1) > at for n in mine)
 
 
 def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bool:
@@ -82,14 +99,14 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
     iters, value = filled
     loads = [
         n
-        for n in postorder(e for s in consumer.stores for e in (*s.index, s.value))
+        for n in nodes(roots_of(consumer))
         if n.kind in ("load", "guarded") and n.attr.name == name
     ]
     inner = folds([value])
     elements = trips(iters)
     if inner:
         once = all(trips(x.free) <= elements for x in loads)
-        return once and len(loads) <= 2 and not any(is_shared_out(f, iters) for f in inner)
+        return once and len(loads) <= 2 and not any(is_shared_out(f) for f in inner)
     once = all(turns(x, consumer) <= elements for x in loads)
     return (once and len(loads) <= 4) or repeat_cycles(value) < CHEAP_TO_REPEAT
 
@@ -100,25 +117,34 @@ def turns(load: Expr, consumer: Nest) -> int:
     return trips(load.free | set(consumer.iters[: last + 1]))
 
 
-def is_shared_out(fold: Expr, iters: tuple[Expr, ...]) -> bool:
+@lru_cache(maxsize=1024)
+def is_shared_out(fold: Expr) -> bool:
     """Must threads split this fold, since it runs too few times?"""
     rows = trips(fold.free)
-    flat = flat_value(fold)
-    if fold_vector(flat) is None:
+    if fold_vector(flat_value(fold)) is None:
         rows = rows // COLUMNS_AT_ONCE
     if rows >= FEWEST_ROWS:
         return False
-    work = sum(cycles(n) for n in postorder(fold.args)) / 16
+    work = sum(cycles(n) for n in nodes(fold.args)) / 16
     return trips(fold.free) * trips(bound_of(fold)) * work > SMALL_FOLD_CYCLES
 
 
 def is_sound(nest: Nest) -> bool:
     """Do the loops of folds nest in one another, does none run anew, is the kernel of sane size?"""
-    roots = [e for s in nest.stores for e in (*s.index, s.value)]
+    roots = list(roots_of(nest))
     own = frozenset(nest.iters)
     sets = sorted({f.free & own for f in folds(roots)} | {own}, key=len)
     nested = all(a <= b for a, b in pairwise(sets)) and inner_fold(roots) is None
-    return nested and sum(1 for _ in postorder(roots)) <= MOST_NODES
+    return nested and is_small(roots)
+
+
+def is_small(roots: list[Expr]) -> bool:
+    """Are there few enough nodes, and folds that wait for one another?"""
+    level: dict[Expr, int] = {}
+    for node in (everything := nodes(tuple(roots))):
+        below = max((level[a] for a in node.args), default=0)
+        level[node] = below + (node.kind == "reduce")
+    return len(everything) <= MOST_NODES and max(level.values(), default=0) <= MOST_PASSES
 
 
 def without_unread(nests: list[Nest], outside: frozenset[str]) -> list[Nest]:
@@ -130,7 +156,7 @@ def without_unread(nests: list[Nest], outside: frozenset[str]) -> list[Nest]:
         if stores:
             n = n if len(stores) == len(n.stores) else Nest(n.iters, stores, n.source)
             kept.append(n)
-            wanted.update(b.name for b in reads(n))
+            wanted.update(read_names(n))
     return kept[::-1]
 
 
@@ -156,9 +182,9 @@ def grouped(nests: list[Nest]) -> tuple[tuple[Nest, ...], ...]:
 def depends(n: Nest, group: list[Nest]) -> bool:
     """Must `n` stay after the group?"""
     written = {s.buf.name for m in group for s in m.stores}
-    read = {b.name for m in group for b in reads(m)}
+    read = frozenset().union(*map(read_names, group))
     mine = {s.buf.name for s in n.stores}
-    return bool(written & ({b.name for b in reads(n)} | mine) or read & mine)
+    return bool(written & (read_names(n) | mine) or read & mine)
 
 
 def may_join(group: list[Nest], n: Nest) -> bool:
@@ -178,17 +204,17 @@ def may_join(group: list[Nest], n: Nest) -> bool:
         {f.free & set(long) for f in folds(roots)} | {frozenset(m.iters) for m in (*group, n)},
         key=len,
     )
-    return all(a <= b for a, b in pairwise(sets)) and sum(1 for _ in postorder(roots)) <= MOST_NODES
+    return all(a <= b for a, b in pairwise(sets)) and is_small(roots)
 
 
 def only_at_same_point(group: list[Nest], n: Nest) -> bool:
     """Does `n` read the group's results at its own point only, and write nothing it reads?"""
     written = {name: v for m in group for name, v in values_by_buffer(m).items()}
     everything = {s.buf.name for m in group for s in m.stores}
-    touched = everything | {b.name for m in group for b in reads(m)}
+    touched = everything.union(*map(read_names, group))
     if {s.buf.name for s in n.stores} & touched:
         return False
-    for node in postorder(e for s in n.stores for e in (*s.index, s.value)):
+    for node in nodes(roots_of(n)):
         if (
             node.kind in ("load", "guarded")
             and node.attr.name in everything
@@ -209,10 +235,8 @@ def shares_folds(group: list[Nest], n: Nest) -> bool:
 
 def shares_something(group: list[Nest], n: Nest) -> bool:
     """A load, a fold, or a value handed over."""
-    names = {b.name for m in group for b in reads(m)} | {
-        s.buf.name for m in group for s in m.stores
-    }
-    return any(b.name in names for b in reads(n))
+    stored = {s.buf.name for m in group for s in m.stores}
+    return not read_names(n).isdisjoint(stored.union(*map(read_names, group)))
 
 
 def forwarded(group: list[Nest]) -> list[Nest]:
@@ -220,7 +244,7 @@ def forwarded(group: list[Nest]) -> list[Nest]:
     done: list[Nest] = []
     for n in group:
         values = {name: v for m in done for name, v in values_by_buffer(m).items()}
-        mine = {b.name for b in reads(n)} & set(values)
+        mine = read_names(n) & set(values)
         done.append(rewritten(n, {name: values[name] for name in mine}) if mine else n)
     return done
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+
 from flambeau.core import dtype as dtypes
-from flambeau.ir.node import postorder
+from flambeau.ir.node import nodes, postorder
 from flambeau.loops.expr import Expr, const, iterator, where
 from flambeau.loops.nest import Nest, Store
 from flambeau.loops.substitute import Substitution
@@ -61,23 +63,39 @@ def guarded_by(e: Expr, condition: Expr) -> Expr:
     return done[e]
 
 
+_canonical: weakref.WeakSet[Expr] = weakref.WeakSet()
+
+
 def canonical(e: Expr) -> Expr:
     """Fold iterators numbered by nesting, innermost first, so that equal folds are one node."""
     done: dict[Expr, Expr] = {}
-    level: dict[Expr, int] = {}
-    for node in postorder([e]):
+    stack = [e]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        if node in _canonical:
+            done[stack.pop()] = node
+            continue
+        waiting = [a for a in node.args if a not in done]
+        if waiting:
+            stack.extend(waiting)
+            continue
         made = node.with_args(tuple([done[a] for a in node.args]))
-        if made.kind == "reduce":
-            made = numbered(made, level)
-        done[node] = made
+        if made.kind == "reduce" and made not in _canonical:
+            made = numbered(made)
+        _canonical.add(made)
+        done[stack.pop()] = made
     return done[e]
 
 
-def numbered(fold: Expr, level: dict[Expr, int]) -> Expr:
+def numbered(fold: Expr) -> Expr:
+    """A fold over numbered ones, with the least numbers that no fold inside depends on."""
     count = fold.attr[1]
     bound = fold.args[count:]
-    inside = [n for n in postorder(fold.args[:count]) if n in level and n.free & set(bound)]
-    first = max((level[n] for n in inside), default=0)
+    inside = [n for n in nodes(fold.args[:count]) if n.kind == "reduce" and n.free & set(bound)]
+    first = max((last_number(n) + 1 for n in inside), default=0)
     taken = {i.attr[0] for v in fold.args[:count] for i in v.free - set(bound)}
     names: list[str] = []
     at = first
@@ -86,15 +104,17 @@ def numbered(fold: Expr, level: dict[Expr, int]) -> Expr:
             names.append(f"r{at}")
         at += 1
     renames = {b: iterator(name, b.attr[1]) for b, name in zip(bound, names) if b.attr[0] != name}
-    made = fold
-    if renames:
-        change = Substitution(renames)
-        values = tuple(change.of(v) for v in fold.args[:count])
-        made = fold.make(
-            "reduce", fold.dtype, (*values, *[renames.get(b, b) for b in bound]), fold.attr
-        )
-    level[made] = at
-    return made
+    if not renames:
+        return fold
+    change = Substitution(renames)
+    values = tuple(change.of(v) for v in fold.args[:count])
+    new = [renames.get(b, b) for b in bound]
+    return fold.make("reduce", fold.dtype, (*values, *new), fold.attr)
+
+
+def last_number(fold: Expr) -> int:
+    """The highest number among the iterators of a numbered fold."""
+    return max(int(i.attr[0][1:]) for i in fold.args[fold.attr[1] :])
 
 
 def rewritten(nest: Nest, values: dict[str, tuple[tuple[Expr, ...], Expr]]) -> Nest:

@@ -58,3 +58,16 @@ def test_postorder_visits_operands_first_once_and_without_recursion():
     seen = list(postorder([x, x]))
     assert len(seen) == 50_001
     assert seen[0] is leaf(1.0) and seen[-1] is x
+
+
+def test_threads_get_the_same_node():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def chain(_):
+        x = leaf(0.25)
+        for k in range(300):
+            x = Node.make("add", "float64", (x, leaf(float(k))))
+        return x
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(chain, range(16)))) == 1
