@@ -148,11 +148,14 @@ def cache() -> Iterator[Finding]:
     files = [file for file in place.rglob("*") if file.is_file()]
     size = sum(file.stat().st_size for file in files) / 2**20
     seen = f"{folder}: {len(files)} files, {size:.1f} MiB"
-    if os.access(_nearest_existing(place), os.W_OK):
-        yield Finding("cache", seen)
-    else:
+    if not os.access(_nearest_existing(place), os.W_OK):
         advice = "not writable; set FLAMBEAU_CACHE to a folder that is"
         yield Finding("cache", seen, "missing", advice)
+    elif not object_cache.prepare():
+        advice = f"compiled code is kept only where no other user gets at it; chmod 700 {folder}"
+        yield Finding("cache", seen, "missing", advice)
+    else:
+        yield Finding("cache", seen)
 
 
 def frame_hook() -> Iterator[Finding]:

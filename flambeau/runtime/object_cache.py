@@ -33,6 +33,11 @@ def directory() -> str:
     return os.path.join(home, "flambeau")
 
 
+def prepare() -> bool:
+    """Make the directory, closed to others; False where it is off, unusable or open to others."""
+    return _key(directory()) is not None
+
+
 def read(name: str) -> bytes | None:
     """The bytes written under `name`, or None."""
     key = _key(directory())

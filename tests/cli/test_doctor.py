@@ -44,6 +44,15 @@ def test_a_cache_counts_what_it_holds(monkeypatch, tmp_path):
     assert finding.seen == f"{tmp_path}: 1 files, 1.0 MiB"
 
 
+def test_a_cache_that_others_can_open(monkeypatch, tmp_path):
+    place = tmp_path / "open"
+    place.mkdir()
+    place.chmod(0o755)
+    monkeypatch.setenv("FLAMBEAU_CACHE", str(place))
+    (finding,) = doctor.cache()
+    assert (finding.state, finding.advice.endswith(f"chmod 700 {place}")) == ("missing", True)
+
+
 class FakeDriver:
     """libcuda with one card, or none."""
 

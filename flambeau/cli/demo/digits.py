@@ -92,6 +92,7 @@ def _keep(content: bytes) -> None:
     file = _cache_file()
     if file is None:
         return
+    object_cache.prepare()  # a folder that is made here would be open to others, and so no cache
     partial = file.with_suffix(f".{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

