@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,8 +24,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         _parser().print_help()
         return 2
-    module, _ = _COMMANDS[options.command]
-    return importlib.import_module(f"flambeau.cli.{module}").main(words[1:])
+    if options.command == "run":  # a script ends as it does under `python`
+        return _run(options.command, words[1:])
+    try:
+        return _run(options.command, words[1:])
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of `flambeau doctor | head` is gone, and exit would flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _run(command: str, words: list[str]) -> int:
+    module, _ = _COMMANDS[command]
+    return importlib.import_module(f"flambeau.cli.{module}").main(words)
 
 
 def _parser() -> argparse.ArgumentParser:

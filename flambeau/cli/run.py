@@ -29,6 +29,9 @@ def main(arguments: list[str]) -> int:
     if not path.exists():
         print(_absence(path), file=sys.stderr)
         return 2
+    if path.is_dir() and not (path / "__main__.py").exists():
+        print(f"flambeau run: a folder must hold __main__.py; got {str(path)!r}.", file=sys.stderr)
+        return 1
     return _run_path(path, options.script, rest)
 
 

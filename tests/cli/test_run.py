@@ -56,6 +56,13 @@ def test_a_missing_script_names_the_nearest_file(flambeau, script):
     assert flambeau("run", os.path.join("nowhere", "x.py")).returncode == 2
 
 
+def test_a_folder_without_a_program_says_so(flambeau, script):
+    script("", "tool/beside.py")
+    done = flambeau("run", "tool")
+    assert done.returncode == 1
+    assert done.stderr == "flambeau run: a folder must hold __main__.py; got 'tool'.\n"
+
+
 def test_a_missing_module_says_so(flambeau):
     done = flambeau("run", "-m", "no_such_module.x")
     assert (done.returncode, done.stdout) == (1, "")

@@ -5,6 +5,9 @@ second Ctrl-C ends the process at once.
 """
 
 import argparse
+import os
+import shlex
+import shutil
 import signal
 import sys
 import time
@@ -14,23 +17,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from flambeau.core.errors import FlambeauError
+
 _BAR = "learning {percentage:3.0f}%|{bar:30}| step {n_fmt}/{total_fmt}, {remaining} left{postfix}"
 _NO_PICTURE = "no picture: that needs Pillow; run `pip install 'flambeau[data]'`"
 
 
+class FolderUnusable(FlambeauError, OSError):
+    """There is nowhere to leave the picture and the checkpoint."""
+
+
 def main(arguments: list[str]) -> int:
-    """0 when the training finished, 130 after Ctrl-C, 1 without usable data or checkpoint."""
+    """0 when the training finished, 130 after Ctrl-C, 1 without data, checkpoint or folder."""
     from flambeau.cli.demo.checkpoint import CheckpointUnusable
     from flambeau.cli.demo.digits import DigitsUnavailable
 
     options = _parser().parse_args(arguments)
     try:
         training = _started(options)
-    except (DigitsUnavailable, CheckpointUnusable) as error:
+    except (DigitsUnavailable, CheckpointUnusable, FolderUnusable) as error:
         print(error, file=sys.stderr)
         return 1
     if not _train(training, options.out / "checkpoint.pt"):
-        words = f"flambeau demo --resume --out {options.out}"
+        words = f"{_program()} demo --resume --out {shlex.quote(str(options.out))}"
         print(f"stopped after step {training.step}, saved; go on with: {words}")
         return 130
     _conclude(training, options.out)
@@ -43,13 +52,34 @@ def _parser() -> argparse.ArgumentParser:
         description="Train a small convolutional network on 4,000 real handwritten digits and "
         "test it on 1,000 others.",
     )
-    parser.add_argument("--epochs", type=int, default=15, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--out", type=Path, default=Path("flambeau-demo"), metavar="FOLDER")
+    parser.add_argument(
+        "--epochs", type=_count, default=15, metavar="N", help="passes over the digits (15)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn (0)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("flambeau-demo"),
+        metavar="FOLDER",
+        help="for the picture and the checkpoint (flambeau-demo)",
+    )
     parser.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint, with its settings"
     )
     return parser
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or int(word) == 0:
+        raise argparse.ArgumentTypeError(f"must be 1 or more; got {word!r}")
+    return int(word)
+
+
+def _program() -> str:
+    """What the user types to get here: `make demo` takes a flambeau that is not on the PATH."""
+    if Path(sys.argv[0]).name == "__main__.py":
+        return "python -m flambeau"
+    return "flambeau" if shutil.which("flambeau") else sys.argv[0]
 
 
 def _started(options: argparse.Namespace):
@@ -59,12 +89,25 @@ def _started(options: argparse.Namespace):
     from flambeau.cli.demo.training import Settings, Training
 
     if not options.resume:
-        options.out.mkdir(parents=True, exist_ok=True)
+        _make(options.out)
         return Training(*digits(), Settings(epochs=options.epochs, seed=options.seed))
     state = checkpoint.load(options.out / "checkpoint.pt")
     training = Training(*digits(), Settings(**state["settings"]))
     training.load_state_dict(state)
     return training
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        reason = "" if os.access(folder, os.W_OK) else "not writable"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        raise FolderUnusable(
+            f"flambeau demo: --out must be a folder that can be written; got {str(folder)!r} "
+            f"({reason}). Name another one."
+        )
 
 
 def _train(training, file: Path) -> bool:
@@ -75,12 +118,16 @@ def _train(training, file: Path) -> bool:
 
     total, done = training.total_steps, training.step
     pace: deque[tuple[int, float]] = deque(maxlen=50)
-    with tqdm(total=total, initial=done, bar_format=_BAR) as bar, _stop_request() as stop:
+    live = sys.stderr.isatty()
+    bar = tqdm(total=total, initial=done, bar_format=_BAR, disable=not live)
+    with bar, _stop_request() as stop:
         while not training.finished and not stop:
             start = time.perf_counter()
             pace.append((training.advance(), time.perf_counter() - start))
             bar.set_postfix(_figures(training, pace), refresh=False)
             bar.update()
+            if not live and training.step % training.test_interval == 0:
+                print(_line(training, pace), flush=True)
             if training.step % training.steps_per_epoch == 0:
                 checkpoint.save(training.state_dict(), file)
     checkpoint.save(training.state_dict(), file)
@@ -96,6 +143,12 @@ def _figures(training, pace: Iterable[tuple[int, float]]) -> dict[str, str]:
         "accuracy": f"{training.accuracies[-1][1]:.1%}" if training.accuracies else "-",
         "images/s": f"{images / seconds:,.0f}",
     }
+
+
+def _line(training, pace: Iterable[tuple[int, float]]) -> str:
+    """What a log shows where no terminal shows the bar."""
+    figures = ", ".join(f"{name}={value}" for name, value in _figures(training, pace).items())
+    return f"step {training.step}/{training.total_steps}, {figures}"
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 import functools
 import os
+import re
 import signal
+import sys
 
 import pytest
 
@@ -41,6 +43,42 @@ def test_ctrl_c_saves_and_says_how_to_resume(demo, tmp_path, capsys, monkeypatch
     assert signal.getsignal(signal.SIGINT) is handler
     monkeypatch.setattr(training.Training, "advance", advance)
     assert demo("--resume") == 0
+
+
+def test_where_no_terminal_shows_the_bar_lines_tell(demo, capsys):
+    assert demo("--epochs", "1") == 0
+    said = capsys.readouterr()
+    assert re.search(r"^step \d+/\d+, loss=\S+, accuracy=\S+%, images/s=\S+$", said.out, re.M)
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    "script, on_path, typed",
+    [
+        ("/x/bin/flambeau", "/x/bin/flambeau", "flambeau demo"),
+        (".venv/bin/flambeau", None, ".venv/bin/flambeau demo"),
+        ("/x/flambeau/__main__.py", None, "python -m flambeau demo"),
+    ],
+)
+def test_the_way_to_go_on_can_be_pasted(demo, capsys, monkeypatch, script, on_path, typed):
+    monkeypatch.setattr(sys, "argv", [script])
+    monkeypatch.setattr(command.shutil, "which", lambda name: on_path)
+    monkeypatch.setattr(command, "_train", lambda *_: False)
+    assert demo() == 130
+    assert f"go on with: {typed} --resume --out " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "many"])
+def test_epochs_are_counted_from_one(demo, capsys, count):
+    with pytest.raises(SystemExit):
+        demo("--epochs", count)
+    assert f"--epochs: must be 1 or more; got '{count}'" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_named(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert command.main(["--out", str(tmp_path / "file")]) == 1
+    assert f"got '{tmp_path / 'file'}' (File exists)" in capsys.readouterr().err
 
 
 def test_resume_without_a_checkpoint_says_so(demo, capsys):
