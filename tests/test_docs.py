@@ -49,6 +49,12 @@ def test_snippets_print_what_the_page_says(page, tmp_path, monkeypatch):
     assert new == page.read_text()
 
 
+def test_the_index_links_every_page():
+    index = (ROOT / "docs" / "index.md").read_text()
+    names = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert {name for name in names if f"]({name})" not in index} == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
