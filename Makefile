@@ -33,12 +33,14 @@ clean:
 	rm -rf .venv build dist
 
 $(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "flambeau needs Python 3.11, 3.12 or 3.13: make PYTHON=python3.13 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/installed-demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[data]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data]'
 	touch $@
 
 .venv/installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[data,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[data,dev]'
 	touch $@ .venv/installed-demo
