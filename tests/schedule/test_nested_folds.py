@@ -1,4 +1,4 @@
-"""A fold whose steps need another fold: never fused into it from outside, right where written so."""
+"""A fold whose steps need another fold: right, and not computed anew for every step."""
 
 import numpy as np
 import pytest
