@@ -26,6 +26,12 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         value = value.repeat_interleave(groups, -3)
     size = query.shape[-1]
     scale = 1 / math.sqrt(size) if scale is None else scale
+    if query.ndim == 3 and key.ndim == 3 and value.ndim == 3:
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+        if attn_mask is not None and attn_mask.ndim == 3:
+            attn_mask = attn_mask.unsqueeze(1)
+        return scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal,
+                                            scale).squeeze(1)
     if not dropout_p and is_one_op(query, key, value, attn_mask):
         return attention(query, key, value, attn_mask, causal=bool(is_causal),
                          scale=float(scale))[0]
