@@ -9,6 +9,7 @@ import importlib as _importlib
 from functools import partial as _partial
 from math import e, inf, nan, pi
 
+from flambeau import ops as _ops
 from flambeau.autograd import engine as _engine
 from flambeau.autograd import methods as _autograd_methods
 from flambeau.autograd import record as _record
@@ -30,7 +31,6 @@ from flambeau.core.spec import Size
 from flambeau.eager.executor import EagerExecutor as _EagerExecutor
 from flambeau.eager.native import providers as _providers
 from flambeau.functional import families as _families
-from flambeau import ops as _ops
 from flambeau.random import (
     Generator,
     default_generator,
@@ -77,10 +77,10 @@ from flambeau.tensor import (
     sparse_forms,
     statistics,
 )
+from flambeau.tensor import deferred as _deferred
 from flambeau.tensor import (
     special as _special,
 )
-from flambeau.tensor import deferred as _deferred
 from flambeau.tensor.inspection import (
     can_cast,
     get_default_device,
@@ -112,6 +112,8 @@ globals().update({d.name: d for d in _dtypes.ALL})
 globals().update(_dtypes.ALIASES)
 globals().update(_FUNCTIONS[""])
 newaxis = None
+for _name in ("addmv_", "as_strided_", "index_put_", "resize_as_"):
+    globals()[_name] = getattr(Tensor, _name)
 
 for _module in ("fft", "linalg", "signal"):
     _LOADERS[_module] = _partial(_importlib.import_module, f"flambeau.{_module}")

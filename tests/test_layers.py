@@ -14,7 +14,10 @@ LAYERS = [
     {"aot"},
     {"capture"},
     {"nn", "optim", "data", "amp", "func", "distributions", "vision", "serialization", "utils"}
-    | {"devices", "backends", "accelerator", "cpu", "cuda", "mps", "mtia", "xpu"},
+    | {"devices", "backends", "accelerator", "cpu", "cuda", "mps", "mtia", "xpu"}
+    | {"jit", "library", "testing", "types", "storage", "overrides", "sparse", "futures", "fx"}
+    | {"hub", "multiprocessing", "profiler", "export", "onnx", "package", "nested", "ao"}
+    | {"quantization", "_C"},
     {"functional", "linalg", "fft", "special", "masked", "signal"},
     {"autograd"},
     {"eager"},

@@ -13,10 +13,12 @@ from flambeau.compile.marks import (
     is_compiling,
     mark_dynamic,
     mark_static,
+    mark_static_address,
     maybe_mark_dynamic,
     reset,
 )
 from flambeau.compile.records import Unsupported
+from flambeau.core.nearest import missing_name
 
 __all__ = [
     "Unsupported",
@@ -30,7 +32,10 @@ __all__ = [
     "list_backends",
     "mark_dynamic",
     "mark_static",
+    "mark_static_address",
     "maybe_mark_dynamic",
     "register_backend",
     "reset",
 ]
+
+__getattr__ = missing_name(__name__)

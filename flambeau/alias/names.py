@@ -17,7 +17,7 @@ _MOVED = {
     "torch.nn.parameter": "torch.nn",
     "torch.nn.modules": "torch.nn",
     "torch.cpu.amp": "torch.amp",
-    "torch.cuda.amp": "torch.amp",
+    "torch.nn.parallel.distributed": "torch.nn.parallel",
     "torch.autograd.function": "torch.autograd",
     "torch.autograd.variable": "torch.autograd",
     "torch.utils.data._utils.collate": "torch.utils.data",

@@ -18,7 +18,7 @@ _HOMES = {
     "hooks": ("RemovableHandle",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {"function", "graph", "functional", "forward_ad", "profiler"}
+_MODULES = {"function", "graph", "functional", "profiler"}
 
 
 _missing = missing_name(__name__)

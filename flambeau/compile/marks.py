@@ -86,6 +86,33 @@ def mark_static(t: Any, index: Any = None) -> None:
     """Accepted as a hint."""
 
 
+def mark_static_address(t: Any, guard: bool = True) -> None:
+    """Accepted as a hint: the memory of `t` stays where it is."""
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Any:
+    """Accepted; the original is looked into, or run as it is."""
+    return lambda traceable_fn: traceable_fn
+
+
+def nested_compile_region(fn: Any = None, options: Any = None) -> Any:
+    """Accepted; a region that repeats is captured where it is met."""
+    return (lambda f: f) if fn is None else fn
+
+
+def wrap_numpy(fn: Any) -> Any:
+    """A function of arrays, as one of tensors."""
+    from flambeau.tensor import Tensor, from_numpy
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        arrays = [a.numpy() if isinstance(a, Tensor) else a for a in args]
+        result = fn(*arrays, **kwargs)
+        return from_numpy(result) if hasattr(result, "__array_interface__") else result
+
+    return call
+
+
 def reset() -> None:
     """Forget every program."""
     for region in regions:

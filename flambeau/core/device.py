@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau.core.errors import ArgumentError, OpError, complaint
+from flambeau.core.errors import ArgumentError, NoDeviceError, OpError, complaint
 
 TYPES = ("cpu", "cuda", "meta", "mps", "xpu", "xla", "hpu")
 
@@ -66,10 +66,16 @@ CPU = device("cpu")
 META = device("meta")
 
 
+PRESENT = {"cpu", "meta"}
+
+
 def of(where) -> device:
-    """The device that a user's `device=` argument names; None: the default."""
+    """The device, which must be present, that a user's `device=` names; None: the default."""
     if where is None:
-        return device.default or CPU
-    if isinstance(where, device):
-        return where
-    return device(where)
+        found = device.default or CPU
+    else:
+        found = where if isinstance(where, device) else device(where)
+    if found.type not in PRESENT:
+        raise NoDeviceError(complaint("device", "the device must be present", dict(
+            device=found), "Use device='cpu'; `flambeau doctor` says which devices are present."))
+    return found

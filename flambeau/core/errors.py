@@ -23,6 +23,10 @@ class DeviceError(FlambeauError, RuntimeError):
     """Operands are on devices that do not fit together."""
 
 
+class NoDeviceError(DeviceError, AssertionError):
+    """A device is not present. PyTorch raises AssertionError for it, and RuntimeError elsewhere."""
+
+
 class DimError(FlambeauError, IndexError):
     """A dimension is out of range."""
 

@@ -14,8 +14,8 @@ from typing import Any
 from flambeau.autograd import enable_grad, is_grad_enabled
 from flambeau.autograd import grad as tape_gradients
 from flambeau.core.errors import ArgumentError, OpError, ValueRangeError, complaint
+from flambeau.core.pytree import flatten, unflatten
 from flambeau.func.levels import Stripped, lifted, stripped
-from flambeau.func.tree import flatten, unflatten
 from flambeau.tensor import Tensor, zeros_like
 
 

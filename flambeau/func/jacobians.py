@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from flambeau.core.errors import ValueRangeError, complaint
+from flambeau.core.pytree import flatten, unflatten
 from flambeau.func.derivatives import Pushforward, exchanged, picked, vjp
-from flambeau.func.tree import flatten, unflatten
 from flambeau.func.vmap import vmap
 from flambeau.tensor import Tensor, eye
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from flambeau.core.context import pushed
 from flambeau.core.errors import ArgumentError, OpError, ValueRangeError, complaint
+from flambeau.core.pytree import broadcast_prefix, flatten, unflatten
 from flambeau.func.batching import Batching, batched, is_batched
-from flambeau.func.tree import broadcast_prefix, flatten, unflatten
 from flambeau.ops.joining import cat
 from flambeau.tensor import Tensor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
 from flambeau.ops.dims import normal_dim, normal_dims
+from flambeau.tensor.factories import arange
 from flambeau.tensor.public import FUNCTIONS, public
 from flambeau.tensor.tensor import Tensor
 
@@ -147,3 +148,13 @@ def edge(slope: Tensor, h: Tensor, d: int, outer: int, inner: int) -> Tensor:
     s0, s1 = (part(slope, d, k, k + 1 or None) for k in (outer, inner))
     h0, h1 = (part(h, d, k, k + 1 or None) for k in (outer, inner))
     return s0 + (s0 - s1) * h0 / (h0 + h1)
+
+
+@public(method=False, out=False)
+def vander(x, N=None, increasing=False):
+    """Row i holds the powers of x[i], the highest first unless increasing."""
+    if x.ndim != 1:
+        raise OpError(complaint("vander", "x must be one-dimensional", dict(shape=list(x.shape))))
+    count = x.shape[0] if N is None else N
+    powers = arange(count) if increasing else arange(count - 1, -1, -1)
+    return x.unsqueeze(-1) ** powers

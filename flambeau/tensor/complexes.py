@@ -109,3 +109,9 @@ def polar(abs, angle):
 
 angle = unary(complexes.angle, "The argument of a complex number; 0 or pi of a real one.",
               inplace=False)
+
+
+@public(out=False)
+def adjoint(input):
+    """The conjugate of a matrix with rows and columns exchanged."""
+    return input.transpose(-2, -1).conj() if input.is_complex() else input.transpose(-2, -1)

@@ -7,7 +7,7 @@ from flambeau.core.device import META
 from flambeau.core.device import device as Device
 from flambeau.core.device import of as device_of
 from flambeau.core.dtype import dtype as DType
-from flambeau.core.errors import ArgumentError, DeviceError, ShapeError, complaint
+from flambeau.core.errors import ArgumentError, DeviceError, NoDeviceError, ShapeError, complaint
 from flambeau.core.spec import channels_last_strides, contiguous_strides, spec
 from flambeau.ops.casts import convert, copy
 from flambeau.tensor.layout import (
@@ -114,7 +114,7 @@ def moved(x: Tensor, where: Device) -> Tensor:
     if x.device.type == "meta":
         raise DeviceError(complaint("to", "Cannot copy out of meta tensor; no data!", None,
                                     "Use to_empty() for modules, or create it on the device."))
-    raise DeviceError(complaint("to", "the device must be present", dict(device=where),
+    raise NoDeviceError(complaint("to", "the device must be present", dict(device=where),
                                 "`flambeau doctor` says which devices are."))
 
 

@@ -84,7 +84,7 @@ def is_same_size(input, other):
     return input.shape == other.shape
 
 
-@public(method=False, out=False)
+@public(out=False)
 def is_nonzero(input):
     """The truth of a one-element tensor."""
     return bool(input)
@@ -133,8 +133,8 @@ Tensor.layout = property(lambda self: layout.strided)
 Tensor.is_cpu = property(lambda self: self.device.type == "cpu")
 Tensor.is_cuda = property(lambda self: self.device.type == "cuda")
 Tensor.is_meta = property(lambda self: self.device.type == "meta")
-for _kind in ("sparse", "sparse_csr", "quantized", "mps", "xla", "xpu", "mkldnn", "nested", "vulkan",
-              "ipu", "maia", "mtia"):
+for _kind in ("sparse", "sparse_csr", "quantized", "mps", "xla", "xpu", "mkldnn", "nested",
+              "vulkan", "ipu", "maia", "mtia"):
     setattr(Tensor, f"is_{_kind}", property(lambda self: False))
 
 
@@ -160,8 +160,10 @@ Tensor.data_ptr = data_ptr
 Tensor.is_set_to = is_set_to
 Tensor.get_device = get_device
 Tensor._is_view = lambda self: self._base is not None
-Tensor.is_shared = lambda self: False
 Tensor.is_pinned = lambda self, device=None: False
 Tensor.pin_memory = lambda self, device=None: self
 Tensor.dense_dim = Tensor.dim
 Tensor.ndimension = Tensor.dim
+Tensor.name = property(lambda self: None)
+Tensor.volatile = property(lambda self: False)
+Tensor.grad_dtype = property(lambda self: self.dtype)

@@ -127,3 +127,24 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
     """A zero-dimensional tensor of the default dtype."""
     return tensor(s, dtype=dtype or dtypes.default_dtype(), device=device,
                   requires_grad=requires_grad)
+
+
+def array(self: Tensor, dtype=None, copy=None) -> np.ndarray:
+    """What `np.asarray(tensor)` is: the tensor's own memory where its dtype serves."""
+    found = self.numpy()
+    if dtype is not None and found.dtype != dtype:
+        if copy is False:
+            raise ValueRangeError(complaint("__array__", "a conversion needs a copy", dict(
+                dtype=self.dtype, wanted=dtype), "Leave out copy=False."))
+        return found.astype(dtype)
+    return found.copy() if copy else found
+
+
+def array_wrap(self: Tensor, array: np.ndarray, context=None, return_scalar=False) -> Tensor:
+    """The result of a NumPy function of tensors, as a tensor."""
+    return from_array(array.astype(np.uint8) if array.dtype == bool else array)
+
+
+Tensor.__array__ = array
+Tensor.__array_wrap__ = array_wrap
+Tensor.__array_priority__ = 1000  # NumPy leaves `array + tensor` to the tensor

@@ -312,3 +312,16 @@ def put(input, index, source, accumulate=False):
     done = gathering.index_put(input.reshape((-1,)), source.reshape((-1,)), index.reshape((-1,)),
                                dims=(0,), accumulate=bool(accumulate))
     return done.reshape(tuple(input.shape))
+
+
+@public(function=False, out=False)
+def fill_diagonal_(self, fill_value, wrap=False):
+    """Fill the main diagonal; with `wrap`, that of a tall matrix starts again below."""
+    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
+        raise OpError(complaint("fill_diagonal_", "the tensor must be a matrix, or have all "
+                                "dimensions of equal length", dict(shape=list(self.shape))))
+    step, (rows, columns) = sum(self.stride()), (self.shape[0], self.shape[1])
+    self.as_strided((min(self.shape),), (step,)).fill_(fill_value)
+    if wrap and self.ndim == 2 and rows > columns + 1:
+        self[columns + 1:].fill_diagonal_(fill_value, wrap=True)
+    return self

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.core.errors import OpError, UnsupportedError, complaint
+from flambeau.core.errors import OpError, ShapeError, UnsupportedError, complaint
 from flambeau.core.spec import spec
 from flambeau.ops.gathering import index_accumulate
 from flambeau.tensor.tensor import Tensor, from_array, make
 
 _OWN = {"detach", "is_complex", "is_floating_point"}
+_PRODUCTS = {"mm", "matmul", "__matmul__"}
 
 
 class SparseTensor(Tensor):
@@ -28,6 +29,8 @@ class SparseTensor(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         if func.__name__ in _OWN:
             return NotImplemented if func.__name__ != "detach" else args[0]._aliased()
+        if func.__name__ in _PRODUCTS and isinstance(args[0], SparseTensor):
+            return args[0].product(*args[1:])
         raise UnsupportedError(
             complaint(func.__name__, "sparse tensors are not supported", None, "Use .to_dense().")
         )
@@ -89,6 +92,18 @@ class SparseTensor(Tensor):
         dims = tuple(range(len(rows)))
         out = index_accumulate(self._values_, *rows, shape=tuple(self.shape), dims=dims)
         return out if dtype is None else out.to(dtype)
+
+    def product(self, dense: Tensor) -> Tensor:
+        """(n, m) times (m, p): row i is the sum over k of self[i, k] dense[k]."""
+        if isinstance(dense, SparseTensor):
+            hint = "Call .to_dense() on the second."
+            raise UnsupportedError(complaint("sparse.mm", "one operand must be dense", {}, hint))
+        if self.ndim != 2 or dense.ndim != 2 or self.shape[1] != dense.shape[0]:
+            facts = {"sparse": list(self.shape), "dense": list(dense.shape)}
+            raise ShapeError(complaint("sparse.mm", "shapes must be (n, m) and (m, p)", facts))
+        rows, columns = self._indices_
+        terms = self._values_.unsqueeze(1) * dense.index_select(0, columns)
+        return terms.new_zeros(self.shape[0], dense.shape[1]).index_add(0, rows, terms)
 
     def __neg__(self) -> SparseTensor:
         return sparse(self._indices_, -self._values_, self.shape, self.coalesced)

@@ -1,5 +1,9 @@
 """Tools for modules: gradient clipping, parametrizations, sequences, fusion."""
 
+import importlib
+from typing import Any
+
+from flambeau.core.nearest import missing_name as _missing_name
 from flambeau.nn.utils import parametrizations, parametrize, rnn, stateless
 from flambeau.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -47,3 +51,12 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+
+_missing = _missing_name(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "prune":
+        return importlib.import_module("flambeau.nn.utils.prune")
+    return _missing(name)

@@ -1,0 +1,3 @@
+"""`torch.backends.xnnpack`: there is no XNNPACK."""
+
+enabled = False
