@@ -13,8 +13,14 @@ from flambeau.ops.registry import primitive
 
 def softmax_meta(x: Spec, *, dim) -> Spec:
     if not x.dtype.is_floating_point:
-        raise UnsupportedError(complaint("softmax", "the input must be floating point",
-                                         dict(dtype=x.dtype), "Pass dtype=torch.float32."))
+        raise UnsupportedError(
+            complaint(
+                "softmax",
+                "the input must be floating point",
+                dict(dtype=x.dtype),
+                "Pass dtype=torch.float32.",
+            )
+        )
     return x.preserved()
 
 
@@ -44,7 +50,7 @@ def row_samples(rng):
 
 def row(x, i, dim: int):
     """r -> the element of x's row through i at place r of dim."""
-    return lambda r: x[(*i[:dim], *r, *i[dim + 1:])]
+    return lambda r: x[(*i[:dim], *r, *i[dim + 1 :])]
 
 
 def wide(value):
@@ -53,13 +59,13 @@ def wide(value):
 
 
 def softmax_lower(outs, x, *, dim):
-    """Maximum, sum of exponentials, quotient: three passes over a row in cache."""
+    """Maximum, sum of exponentials (at least 1), product with its reciprocal: a row in cache."""
     n = x.shape[dim]
 
     def body(i):
         top = reduce("max", (n,), lambda r: wide(row(x, i, dim)(r)))
         total = reduce("add", (n,), lambda r: unary("exp", wide(row(x, i, dim)(r)) - top))
-        return unary("exp", wide(x[i]) - top) / total
+        return unary("exp", wide(x[i]) - top) * (1.0 / total)
 
     return nest(x.shape, body, out=outs[0])
 
@@ -96,8 +102,14 @@ def log_softmax_backward_lower(outs, ct, y, *, dim):
     return nest(y.shape, body, out=outs[0])
 
 
-softmax = primitive("softmax", meta=softmax_meta, ref=softmax_ref, vjp=dict(x=softmax_vjp),
-                    lower=softmax_lower, samples=row_samples)
+softmax = primitive(
+    "softmax",
+    meta=softmax_meta,
+    ref=softmax_ref,
+    vjp=dict(x=softmax_vjp),
+    lower=softmax_lower,
+    samples=row_samples,
+)
 
 
 def log_softmax_ref(x, *, dim):
@@ -107,9 +119,14 @@ def log_softmax_ref(x, *, dim):
     return z - np.log(np.exp(z).sum(axis=dim, keepdims=True))
 
 
-log_softmax = primitive("log_softmax", meta=softmax_meta, ref=log_softmax_ref,
-                        vjp=dict(x=lambda ct, out, dim: log_softmax_backward(ct, out, dim=dim)),
-                        lower=log_softmax_lower, samples=row_samples)
+log_softmax = primitive(
+    "log_softmax",
+    meta=softmax_meta,
+    ref=log_softmax_ref,
+    vjp=dict(x=lambda ct, out, dim: log_softmax_backward(ct, out, dim=dim)),
+    lower=log_softmax_lower,
+    samples=row_samples,
+)
 
 
 # The backward passes, as primitives so that each is one kernel ---------------------------------
@@ -143,10 +160,20 @@ def backward_samples(rng):
 
 
 softmax_backward = primitive(
-    "softmax_backward", meta=backward_meta, ref=softmax_backward_ref, vjp="decompose",
-    decompose=softmax_backward_decomposed, lower=softmax_backward_lower,
-    samples=backward_samples)
+    "softmax_backward",
+    meta=backward_meta,
+    ref=softmax_backward_ref,
+    vjp="decompose",
+    decompose=softmax_backward_decomposed,
+    lower=softmax_backward_lower,
+    samples=backward_samples,
+)
 log_softmax_backward = primitive(
-    "log_softmax_backward", meta=backward_meta, ref=log_softmax_backward_ref, vjp="decompose",
-    decompose=log_softmax_backward_decomposed, lower=log_softmax_backward_lower,
-    samples=backward_samples)
+    "log_softmax_backward",
+    meta=backward_meta,
+    ref=log_softmax_backward_ref,
+    vjp="decompose",
+    decompose=log_softmax_backward_decomposed,
+    lower=log_softmax_backward_lower,
+    samples=backward_samples,
+)
