@@ -22,6 +22,7 @@ from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
 from flambeau.codegen.templates.pool_spec import PoolSpec
 from flambeau.codegen.text import Module
+from flambeau.core.errors import DtypeError, complaint
 from flambeau.runtime import pool
 
 Program = Callable[..., None]
@@ -115,8 +116,17 @@ def average_pool_backward(spec: PoolSpec) -> Program:
     return _pool("average_gradient", spec, target.host())
 
 
+def demand_float(op: str, dtype: str) -> None:
+    """Pooling and attention are for float32 and float64."""
+    if dtype not in ("float32", "float64"):
+        hint = "Convert to float32."
+        raise DtypeError(complaint(op, "dtype must be float32 or float64", {"dtype": dtype}, hint))
+
+
 @functools.lru_cache(maxsize=1024)
 def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
+    demand_float("pool", spec.dtype)
+
     def emit(module: Module) -> Kernel:
         if kind == "max_gradient":
             return pooling.MaxPoolGradient(module, "pool", spec, chosen).emit()
@@ -141,5 +151,6 @@ def attention_backward(spec: AttentionSpec) -> Program:
 
 @functools.lru_cache(maxsize=1024)
 def _attention(kind: str, spec: AttentionSpec, chosen: target.Target, threads: int) -> Program:
+    demand_float("attention", spec.dtype)
     generator = AttentionForward if kind == "forward" else AttentionBackward
     return build(chosen, "attention", lambda m: generator(m, "attention", spec, chosen).emit())

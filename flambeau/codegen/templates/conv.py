@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import winograd
@@ -17,11 +18,13 @@ from flambeau.codegen.templates.conv_weight import WeightGradient
 from flambeau.codegen.templates.depthwise_first import DepthwiseFirst, DepthwiseWeightFirst
 from flambeau.codegen.templates.depthwise_last import DepthwiseLast, DepthwiseWeightLast
 from flambeau.codegen.templates.entry import Kernel, slot
-from flambeau.codegen.templates.epilogue import Epilogue
+from flambeau.codegen.templates.epilogue import Epilogue, Pointwise
 from flambeau.codegen.templates.gemm_kernel import emit_gemm, with_swapped_operands
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GemmSpec
+from flambeau.codegen.templates.widened import Dense, WidenedKernel
 from flambeau.codegen.templates.winograd_weight import WinogradWeight
 from flambeau.codegen.text import Module, size_of
+from flambeau.core.errors import DtypeError, complaint
 
 FEW_CHANNELS = 16  # below, transforming tiles costs more than it saves
 
@@ -33,6 +36,11 @@ def emit_forward(
 
     The epilogue's columns are channels and its rows are pixels (image, row, column) of y.
     """
+    if spec.dtype == "bfloat16":
+        inner = emit_forward(module, f"{name}_float", as_float(spec), target, epilogue)
+        dense = [Dense(0, spec.x_count), Dense(1, spec.w_count), Dense(2, spec.y_count, True)]
+        dense += [Dense(3 + i, n) for i, n in enumerate(operand_counts(spec, epilogue))]
+        return WidenedKernel(module, name, target, inner, tuple(dense)).emit()
     if not spec.x_count or not spec.y_count or not spec.w_count:
         pointers = 3 + (epilogue.pointers if epilogue else 0)
         return _emit_zeros(module, name, spec, spec.y_count, pointers)
@@ -48,6 +56,10 @@ def emit_forward(
 
 def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
     """Add dx; its pointers: dy, w, dx."""
+    if spec.dtype == "bfloat16":
+        inner = emit_input_gradient(module, f"{name}_float", as_float(spec), target)
+        dense = Dense(0, spec.y_count), Dense(1, spec.w_count), Dense(2, spec.x_count, True)
+        return WidenedKernel(module, name, target, inner, dense).emit()
     if not spec.x_count or not spec.y_count or not spec.w_count:
         return _emit_zeros(module, name, spec, spec.x_count, 3)
     if _is_product(spec):
@@ -61,6 +73,10 @@ def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Targe
 
 def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
     """Add dw; its pointers: x, dy, dw."""
+    if spec.dtype == "bfloat16":
+        inner = emit_weight_gradient(module, f"{name}_float", as_float(spec), target)
+        dense = Dense(0, spec.x_count), Dense(1, spec.y_count), Dense(2, spec.w_count, True)
+        return WidenedKernel(module, name, target, inner, dense).emit()
     if not spec.x_count or not spec.y_count or not spec.w_count:
         return _emit_zeros(module, name, spec, spec.w_count, 3)
     if _is_product(spec) and spec.x_layout == "NHWC" and spec.w_layout != "HWIO":
@@ -87,6 +103,20 @@ def _emit_depthwise(module: Module, name: str, problem: Problem, target: Target)
     if problem.source_layout == "NHWC":
         return DepthwiseLast(module, name, problem, target).emit()
     return DepthwiseFirst(module, name, problem.dtype, target, problem=problem).emit()
+
+
+def as_float(spec: ConvSpec) -> ConvSpec:
+    return replace(spec, dtype="float32")
+
+
+def operand_counts(spec: ConvSpec, epilogue: Epilogue | None) -> list[int]:
+    """Elements of the epilogue's operands: only a bias is known to be dense."""
+    if epilogue is None or not epilogue.pointers:
+        return []
+    if not isinstance(epilogue, Pointwise):
+        must = "with bfloat16 an epilogue must have no operand but a bias"
+        raise DtypeError(complaint("conv", must, {"epilogue": epilogue.name}))
+    return [spec.k]
 
 
 def suits_winograd(spec: ConvSpec) -> bool:

@@ -21,7 +21,17 @@ from flambeau.codegen.templates.epilogue import Place
 from flambeau.codegen.templates.gemm_plan import ELEMENTS
 from flambeau.codegen.templates.strided import load_strided, store_strided
 from flambeau.codegen.templates.winograd_transform import each_group
-from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector, zero
+from flambeau.codegen.text import (
+    Function,
+    Module,
+    Operand,
+    Value,
+    element_of,
+    lanes_of,
+    size_of,
+    vector,
+    zero,
+)
 from flambeau.runtime import pool
 
 CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
@@ -40,10 +50,9 @@ def emit_turned_weight(
     slots, tap, _ = f.arguments
     k, r, s = problem_strides
     place = f.add(f.mul(f.udiv(tap, window[1]), r), f.mul(f.urem(tap, window[1]), s))
-    element = type[type.index(" x ") + 3 : -1]
+    element, lanes = element_of(type), lanes_of(type)
     source = f.gep(slot(f, slots, WEIGHT), place, element)
     target = f.gep(slot(f, slots, memory_slot), f.mul(tap, channels), element)
-    lanes = int(type[1 : type.index(" ")])
 
     def group(c: Operand, count: int) -> None:
         x = load_strided(f, type, f.gep(source, f.mul(c, k), element), k, count)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates.entry import Kernel, set_slot, slot
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GemmSpec
+from flambeau.codegen.templates.rounding import to_bfloat
 from flambeau.codegen.text import Function, Module, Operand, Value, vector
 
 CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
@@ -104,6 +105,7 @@ class Widened:
         small, large = vector(lanes, element), vector(lanes, "float")
         at, to = f.gep(narrow, j, element), f.gep(wide, j)
         if back:
-            f.store(f.cast("fptrunc", f.load(large, to), small), at)
+            x = f.load(large, to)
+            f.store(x if element == "float" else to_bfloat(f, x, self.target), at)
         else:
             f.store(f.cast("fpext", f.load(small, at), large), to)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -186,6 +187,23 @@ def test_same_bits_for_any_number_of_threads(rng, spec):
     finally:
         pool.set_num_threads(before)
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("spec", [DIRECT[0], WINOGRAD[0], DEPTHWISE[1]])
+def test_bfloat16(level, rng, spec):
+    """Operands are bfloat16, sums float32: the error is that of rounding the result."""
+    bfloat = np.dtype(ml_dtypes.bfloat16)
+    shapes = [(spec.n, spec.c, spec.h, spec.w), (spec.k, spec.group_c, spec.r, spec.s)]
+    shapes.append((spec.n, spec.k, spec.out_h, spec.out_w))
+    x, w, dy = (rng.standard_normal(s).astype(bfloat) for s in shapes)
+    expected = reference(spec, x, w, dy)
+    spec = replace(spec, dtype="bfloat16")
+    got = run(templates.conv_forward(spec), (x, w), dy, "NCHW")
+    assert relative(got.astype("f8"), expected[0]) < 5e-3
+    got = run(templates.conv_input_grad(spec), (dy, w), x, "NCHW")
+    assert relative(got.astype("f8"), expected[1]) < 5e-3
+    got = run(templates.conv_weight_grad(spec), (x, dy), w, "NCHW")
+    assert relative(got.astype("f8"), expected[2]) < 5e-3
 
 
 @pytest.mark.parametrize("m", [2, 4])

@@ -189,6 +189,17 @@ def bfloat_target(request):
     target._chosen.pop()
 
 
+def test_bfloat16_at_every_level(level, rng):
+    a, b = operands(rng, 33, 21, 50, False, True, BFLOAT)
+    a[3, 4] = np.nan
+    c = Guarded((33, 21), BFLOAT)
+    templates.gemm(33, 21, 50, "bfloat16", False, True)(a.ctypes.data, b.ctypes.data, c.address)
+    got = c.check().astype("f8")
+    assert np.isnan(got[3]).all()
+    expected = product(a, b, False, True)
+    assert relative(np.delete(got, 3, 0), np.delete(expected, 3, 0)) < 5e-3
+
+
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("shape", [(64, 64, 64), (45, 37, 61), (5, 9, 33), (1, 1, 1)])
 def test_bfloat16(bfloat_target, rng, shape, trans):
