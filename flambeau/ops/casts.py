@@ -7,6 +7,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.spec import Spec, spec
+from flambeau.ops.promotion import fits
 from flambeau.ops.registry import primitive
 
 
@@ -50,8 +51,12 @@ def copy_ref(x, *, strides=None):
 
 def copy_write(target: np.ndarray, x, *, strides=None) -> None:
     """target <- x, broadcast and converted."""
-    if isinstance(x, np.ndarray) and x.dtype != target.dtype:
+    if not isinstance(x, np.ndarray):
+        x = np.asarray(x).astype(target.dtype)
+    elif x.dtype != target.dtype:
         x = converted(x, target.dtype)
+    if x.shape != target.shape:
+        fits("copy_", x.shape, target.shape)
     np.copyto(target, x, casting="unsafe")
 
 

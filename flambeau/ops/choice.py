@@ -12,7 +12,7 @@ from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import Buf, cast, maximum, minimum, nest
 from flambeau.loops.api import where as select
 from flambeau.ops.elementwise import common_device, pointwise, result_spec
-from flambeau.ops.promotion import broadcast_shapes, result_dtype
+from flambeau.ops.promotion import broadcast_shapes, fits, result_dtype
 from flambeau.ops.registry import primitive
 
 
@@ -25,7 +25,14 @@ def where_meta(condition: Spec, x: Spec, y: Spec) -> Spec:
 
 
 def where_ref(condition, x, y):
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.dtype != y.dtype:
+        x, y = comparable(x), comparable(y)
     return np.where(condition.astype(bool, copy=False), x, y)
+
+
+def comparable(x: np.ndarray) -> np.ndarray:
+    """NumPy knows no common dtype of the narrow floats and integers."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
 def where_lower(outs, condition, x, y):
@@ -76,7 +83,7 @@ def masked_fill_ref(x, mask, value):
 
 
 def masked_fill_write(target, x, mask, value) -> None:
-    broadcast_shapes("masked_fill", target.shape, mask.shape)
+    fits("masked_fill_", mask.shape, target.shape)
     np.copyto(target, np.asarray(value).astype(target.dtype), where=mask)
 
 

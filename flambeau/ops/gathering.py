@@ -10,7 +10,7 @@ import builtins
 
 import numpy as np
 
-from flambeau.core.errors import IndexOutOfRange, complaint
+from flambeau.core.errors import IndexOutOfRange, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
 from flambeau.ops.promotion import broadcast_shapes
 from flambeau.ops.registry import primitive
@@ -30,7 +30,12 @@ def check_bounds(op: str, index: np.ndarray, size: int, dim: int) -> None:
 
 
 def indexed_shape(x: Spec, indices: tuple[Spec, ...], dims: tuple[int, ...]) -> list[int]:
-    block = broadcast_shapes("index", *(i.shape for i in indices))
+    try:
+        block = broadcast_shapes("index", *(i.shape for i in indices))
+    except ShapeError as error:
+        raise IndexOutOfRange(complaint(
+            "index", "indexing tensors could not be broadcast together",
+            dict(shapes=" and ".join(str(list(i.shape)) for i in indices)))) from error
     rest = [n for d, n in enumerate(x.shape) if d not in dims]
     at = dims[0] if adjacent(dims) else 0
     return [*rest[:at], *block, *rest[at:]]

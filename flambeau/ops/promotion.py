@@ -56,6 +56,15 @@ def floating(d: DType) -> DType:
     return d if d.category >= FLOAT else dtypes.default_dtype()
 
 
+def fits(op: str, shape: tuple, target: tuple) -> None:
+    """`shape` must broadcast to `target`, the shape of memory that is written to."""
+    if shape != target and broadcast_shapes(op, shape, target) != target:
+        raise ShapeError(complaint(
+            op, "the tensor written to must have the shape of the result",
+            dict(output=list(target), operand=list(shape)),
+            "Broadcasting may not change the tensor that is written to."))
+
+
 def broadcast_shapes(op: str, *shapes: tuple) -> tuple[int, ...]:
     """The common shape under broadcasting; ShapeError names the sizes that differ."""
     first = shapes[0]

@@ -98,8 +98,9 @@ def viewed(x: Tensor, key) -> tuple[Tensor, dict[int, Tensor]]:
 
 def key_parts(x: Tensor, key) -> list:
     """The key as a list of ints, slices, None and tensors, with Ellipsis written out."""
-    if isinstance(key, list) and any(isinstance(k, (slice, type(None), type(...))) for k in key):
-        key = tuple(key)
+    if isinstance(key, list) and len(key) < 32 and any(
+            isinstance(k, (slice, type(None), type(...), Tensor, list, tuple)) for k in key):
+        key = tuple(key)  # as NumPy once did, and PyTorch still does
     parts = [plain_part(x, k) for k in (key if isinstance(key, tuple) else (key,))]
     used = sum(0 if p is None or p is Ellipsis else
                p.ndim if isinstance(p, Tensor) and p.dtype in (dtypes.bool, dtypes.uint8) else 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flambeau.core.errors import DtypeError, ShapeError, complaint
 from flambeau.ops import products, views
 from flambeau.ops.promotion import broadcast_shapes
+from flambeau.tensor.forms import tensor_argument
 from flambeau.tensor.operators import operand
 from flambeau.tensor.overrides import handle, switch
 from flambeau.tensor.public import public
@@ -15,7 +16,7 @@ from flambeau.tensor.tensor import Tensor
 @public
 def matmul(input, other):
     """Vectors are taken as rows or columns; leading dimensions broadcast as batches."""
-    x, y = input, other
+    x, y = tensor_argument("matmul", input), tensor_argument("matmul", other, "other")
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(complaint("matmul", "both arguments need to be at least 1D",
                                    dict(x=x.ndim, y=y.ndim)))
@@ -45,7 +46,7 @@ def batched(x: Tensor, batch: tuple) -> Tensor:
 
 def ranked(op: str, rank: int, *tensors: Tensor) -> None:
     for t in tensors:
-        if t.ndim != rank:
+        if tensor_argument(op, t).ndim != rank:
             raise ShapeError(complaint(op, f"expected {rank}-D tensors", dict(
                 shapes=[list(t.shape) for t in tensors])))
 
@@ -75,6 +76,7 @@ def mv(input, vec):
 @public
 def dot(input, tensor):
     """Sum of products of two vectors."""
+    tensor_argument("dot", input), tensor_argument("dot", tensor, "tensor")
     if input.ndim != 1 or tensor.ndim != 1:
         raise ShapeError(complaint("dot", "1D tensors expected", dict(
             shapes=[list(input.shape), list(tensor.shape)])))
@@ -84,7 +86,7 @@ def dot(input, tensor):
     if input.shape != tensor.shape:
         raise ShapeError(complaint("dot", "inconsistent tensor size", dict(
             shapes=[list(input.shape), list(tensor.shape)])))
-    return (input * tensor).sum()
+    return (input * tensor).sum(dtype=input.dtype)
 
 
 def matmul_operator(self, other):

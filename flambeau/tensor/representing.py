@@ -95,8 +95,10 @@ def frexp(input):
 @public(inplace=True, inplace_function=True)
 def ldexp(input, other):
     """input * 2 ** other."""
-    other = tensor_argument("ldexp", other, "other")
-    return pointwise.mul(tensor_argument("ldexp", input), pointwise.pow(2.0, other))
+    input, other = tensor_argument("ldexp", input), tensor_argument("ldexp", other, "other")
+    if input.is_floating_point() and not other.is_floating_point():
+        other = other.to(input.dtype)
+    return pointwise.mul(input, pointwise.pow(2.0, other))
 
 
 # Angles --------------------------------------------------------------------------------------
