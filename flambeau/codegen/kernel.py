@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from flambeau.codegen import target as targets
 from flambeau.codegen.nest import foreach, launcher
@@ -68,14 +69,21 @@ def compile_kernel(
     with `threads=False` the calling thread does everything.
     """
     given = (nests,) if isinstance(nests, Nest) else tuple(nests)
-    target = target or targets.host()
     outside = tuple(parameters) if parameters is not None else externals(given)
+    return compiled(given, outside, threads, target or targets.host())
+
+
+@lru_cache(maxsize=4096)
+def compiled(
+    given: tuple[Nest, ...], outside: tuple[str, ...], threads: bool, target: targets.Target
+) -> Kernel:
+    """The kernel of these nests; equal nests share one."""
     machine = machine_of(target)
     groups = fused(given, outside, machine)
+    flat = tuple(n for group in groups for n in group)
     if os.environ.get("FLAMBEAU_CHECK") == "1":
         verify(given)
-        verify(n for group in groups for n in group)
-    flat = tuple(n for group in groups for n in group)
+        verify(flat)
     plans: list[Plan] = []
     for group in groups:
         plans += planned(list(group), machine, len(plans))

@@ -412,3 +412,17 @@ def test_parameters_in_the_callers_order(agree):
 def test_the_source_is_the_fused_nests():
     k = compile_kernel(nest((4,), lambda i: Buf("x", (4,))[i] + 1.0))
     assert k.source == "for i0<4: out[i0] = x[i0] + 1.0"
+
+
+def test_scratch_with_gaps_has_room_for_them(agree):
+    x = Buf("x", (40,))
+    a = nest((40,), lambda i: unary("exp", x[i]), out=Buf("a", (40,), (100,)))
+    y = nest((30, 40), lambda i: a[i[1:]] * cast(i[0], "float32"), out="y")
+    assert len(agree([a, y], parameters=("x", "y")).plans) == 2
+
+
+def test_equal_nests_share_a_kernel():
+    def one():
+        return compile_kernel(nest((4,), lambda i: Buf("x", (4,))[i] + 1.0))
+
+    assert one() is one()

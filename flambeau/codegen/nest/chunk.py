@@ -99,7 +99,7 @@ def write_chunk(module: Module, target: Target, name: str, plan: Plan, layout: L
     """The chunk function of a plan, exported under `name`."""
     f = module.function(
         name,
-        [("ptr noalias readonly", "context"), ("i64", "chunk"), ("i64", "thread")],
+        [("ptr", "context"), ("i64", "chunk"), ("i64", "thread")],
         exported=True,
     )
     context, chunk, _ = f.arguments

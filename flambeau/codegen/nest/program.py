@@ -114,9 +114,11 @@ class NestProgram:
         for b in self.scratch:
             if static_bytes(b) is not None:
                 continue
-            total: Operand = size_of(memory_type(b.dtype))
-            for n in b.shape:
-                total = f.mul(total, n if isinstance(n, int) else emitter.value(n))
+            span: Operand = 1
+            for n, stride in zip(b.shape, b.strides):
+                n, stride = (x if isinstance(x, int) else emitter.value(x) for x in (n, stride))
+                span = f.add(span, f.mul(f.sub(n, 1), stride))
+            total = f.mul(span, size_of(memory_type(b.dtype)))
             padded = f.binary("and", f.add(total, 127), -64)
             at = f.call("aligned_alloc", "ptr", 64, padded)
             assert at is not None
@@ -127,6 +129,7 @@ class NestProgram:
 
 def static_bytes(b: Buf) -> int | None:
     """Bytes of a buffer; None when they depend on sizes known at run time only."""
-    if not all(isinstance(n, int) for n in b.shape):
+    if not all(isinstance(n, int) for n in (*b.shape, *b.strides)):
         return None
-    return max(1, size_of(memory_type(b.dtype)) * prod(b.shape))
+    span = 1 + sum((n - 1) * stride for n, stride in zip(b.shape, b.strides)) if all(b.shape) else 0
+    return max(1, size_of(memory_type(b.dtype)) * span)
