@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flambeau.core.dtype import INTEGER
 from flambeau.core.errors import OpError, ValueRangeError, complaint
 from flambeau.functional.register import functional
 from flambeau.ops import activations, choice
@@ -29,9 +30,17 @@ def relu(input, inplace=False):
 public(activations.relu, name="relu", inplace=True, out=False)
 
 
-@functional
+@functional(out=True)
 def gelu(input, approximate="none"):
     """input times the normal distribution function at input; "tanh" approximates it."""
+    if approximate not in ("none", "tanh"):
+        raise OpError(
+            complaint(
+                "gelu",
+                "approximate argument must be either none or tanh",
+                dict(approximate=approximate),
+            )
+        )
     return activations.gelu_tanh(input) if approximate == "tanh" else activations.gelu(input)
 
 
@@ -86,8 +95,15 @@ def relu6(input, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """input clipped to [min_val, max_val]."""
     if min_val > max_val:
-        raise ValueRangeError(complaint("hardtanh", "min_val cannot be greater than max_val",
-                                        dict(min_val=min_val, max_val=max_val)))
+        raise ValueRangeError(
+            complaint(
+                "hardtanh",
+                "min_val cannot be greater than max_val",
+                dict(min_val=min_val, max_val=max_val),
+            )
+        )
+    if input.dtype.category == INTEGER:
+        min_val, max_val = int(min_val), int(max_val)
     return written_by("hardtanh", activations.hardtanh, input, inplace, min_val, max_val)
 
 
@@ -124,8 +140,9 @@ def elu(input, alpha=1.0, inplace=False):
 @functional(toplevel=True)
 def selu(input, inplace=False):
     """The self-normalising exponential linear unit (Klambauer et al. 2017)."""
-    return written_by("selu", activations.elu, input, inplace, 1.6732632423543772,
-                      1.0507009873554805, 1.0)
+    return written_by(
+        "selu", activations.elu, input, inplace, 1.6732632423543772, 1.0507009873554805, 1.0
+    )
 
 
 @functional(toplevel=True)
@@ -148,28 +165,29 @@ def threshold(input, threshold, value, inplace=False):
     return written_by("threshold", activations.threshold, input, inplace, threshold, value)
 
 
-@functional(aliases=("log_sigmoid",))
+@functional(aliases=("log_sigmoid",), out=True)
 def logsigmoid(input):
     """log(1 / (1 + e^-input))."""
     return activations.log_sigmoid(input)
 
 
-@functional
+@functional(out=True)
 def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + e^(beta input)) / beta; the input itself beyond threshold."""
     return activations.softplus(input, float(beta), float(threshold))
 
 
-@functional
+@functional(out=True)
 def softshrink(input, lambd=0.5):
     """input moved towards zero by lambd, zero within lambd of it."""
     if lambd < 0:
-        raise OpError(complaint("softshrink", "lambda must be greater or equal to 0",
-                                dict(lambd=lambd)))
+        raise OpError(
+            complaint("softshrink", "lambda must be greater or equal to 0", dict(lambd=lambd))
+        )
     return activations.softshrink(input, lambd)
 
 
-@functional(toplevel=True)
+@functional(toplevel=True, out=True)
 def hardshrink(input, lambd=0.5):
     """input, zero within lambd of zero."""
     return activations.hardshrink(input, lambd)
@@ -215,8 +233,11 @@ def glu(input, dim=-1):
         raise OpError(complaint("glu", "does not support 0-dimensional tensors"))
     d = normal_dim("glu", dim, input.ndim)
     if input.shape[d] % 2:
-        raise OpError(complaint("glu", "Halving dimension must be even",
-                                {"dimension": d, "size": input.shape[d]}))
+        raise OpError(
+            complaint(
+                "glu", "Halving dimension must be even", {"dimension": d, "size": input.shape[d]}
+            )
+        )
     first, second = input.chunk(2, d)
     return first * second.sigmoid()
 
@@ -224,12 +245,24 @@ def glu(input, dim=-1):
 @functional(toplevel=True)
 def prelu(input, weight):
     """input where positive, else weight input; one weight or one per channel."""
+    if weight.ndim > 1:
+        raise OpError(
+            complaint(
+                "prelu", "weight must be a scalar or a vector", dict(weight=list(weight.shape))
+            )
+        )
     if weight.numel() != 1:
         if input.ndim == 0 or weight.numel() != input.shape[1 if input.ndim > 1 else 0]:
-            raise OpError(complaint("prelu", "weight must have one element or one per channel",
-                                    dict(weight=list(weight.shape), input=list(input.shape))))
-        weight = weight.reshape(tuple(-1 if d == 1 or input.ndim == 1 else 1
-                                      for d in range(input.ndim)))
+            raise OpError(
+                complaint(
+                    "prelu",
+                    "weight must have one element or one per channel",
+                    dict(weight=list(weight.shape), input=list(input.shape)),
+                )
+            )
+        weight = weight.reshape(
+            tuple(-1 if d == 1 or input.ndim == 1 else 1 for d in range(input.ndim))
+        )
     elif weight.ndim:
         weight = weight.reshape(())
     return choice.where(input > 0, input, weight * input)
@@ -242,8 +275,13 @@ Tensor.prelu = prelu
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """Leaky ReLU with slopes drawn from [lower, upper] in training, their mean otherwise."""
     if lower > upper:
-        raise OpError(complaint("rrelu", "Lower bound should be less than or equal to the upper "
-                                "bound", dict(lower=lower, upper=upper)))
+        raise OpError(
+            complaint(
+                "rrelu",
+                "Lower bound should be less than or equal to the upper bound",
+                dict(lower=lower, upper=upper),
+            )
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = rrelu_slopes(input.detach(), low=float(lower), high=float(upper))
@@ -270,12 +308,16 @@ def one_hot_like(x, index, dim: int):
 def _inplace_forms() -> None:
     """`relu_(x)` and its kin."""
     for f in (relu, elu, selu, celu, hardtanh, leaky_relu, threshold, rrelu):
+
         def inplace(input, *args, _f=f, **kwargs):
             return _f(input, *args, inplace=True, **kwargs)
 
         inplace.__doc__ = f"In-place form of {f.__name__}."
-        functional(inplace, name=f.__name__ + "_",
-                   toplevel=f.__name__ in ("relu", "selu", "celu", "rrelu", "threshold"))
+        functional(
+            inplace,
+            name=f.__name__ + "_",
+            toplevel=f.__name__ in ("relu", "selu", "celu", "rrelu", "threshold"),
+        )
 
 
 _inplace_forms()

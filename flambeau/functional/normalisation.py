@@ -12,27 +12,45 @@ from flambeau.ops import normalisation
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Zero mean and unit variance over the trailing dimensions, then weight and bias."""
     size = tuple(normalized_shape)
-    if not size or tuple(input.shape[-len(size):]) != size:
-        raise ShapeError(complaint(
-            "layer_norm", f"given normalized_shape={list(size)}, expected input with shape [*, "
-            f"{', '.join(map(str, size))}]", dict(input=list(input.shape))))
+    if not size or tuple(input.shape[-len(size) :]) != size:
+        raise ShapeError(
+            complaint(
+                "layer_norm",
+                f"given normalized_shape={list(size)}, expected input with shape [*, "
+                f"{', '.join(map(str, size))}]",
+                dict(input=list(input.shape)),
+            )
+        )
     return normalisation.layer_norm(input, weight, bias, dims=len(size), eps=float(eps))[0]
 
 
 @functional
-def batch_norm(input, running_mean=None, running_var=None, weight=None, bias=None, training=False,
-               momentum=0.1, eps=1e-5):
+def batch_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    training=False,
+    momentum=0.1,
+    eps=1e-5,
+):
     """Normalise each channel by its batch statistics (training) or by the running ones."""
     if not training:
         return normalised_by(input, running_mean, running_var, weight, bias, eps)
     if input.ndim < 2:
-        raise ShapeError(complaint("batch_norm", "expected at least 2D input",
-                                   dict(input=list(input.shape))))
+        raise ShapeError(
+            complaint("batch_norm", "expected at least 2D input", dict(input=list(input.shape)))
+        )
     count = input.shape[0] * input.shape[2:].numel()
     if count == 1:
-        raise ValueRangeError(complaint(
-            "batch_norm", "Expected more than 1 value per channel when training",
-            dict(input=list(input.shape))))
+        raise ValueRangeError(
+            complaint(
+                "batch_norm",
+                "Expected more than 1 value per channel when training",
+                dict(input=list(input.shape)),
+            )
+        )
     y, mean, _, var = normalisation.batch_norm(input, weight, bias, eps=float(eps))
     if running_mean is not None:
         update_running(running_mean, mean, momentum)
@@ -49,9 +67,12 @@ def update_running(running, value, momentum: float) -> None:
 
 def normalised_by(input, mean, var, weight, bias, eps: float):
     if mean is None or var is None:
-        raise ValueRangeError(complaint(
-            "batch_norm",
-            "Expected running_mean and running_var to be defined when training=False"))
+        raise ValueRangeError(
+            complaint(
+                "batch_norm",
+                "Expected running_mean and running_var to be defined when training=False",
+            )
+        )
     shape = (1, -1, *(1 for _ in range(input.ndim - 2)))
     scale = (var + eps).rsqrt()
     if weight is not None:
@@ -65,20 +86,41 @@ def normalised_by(input, mean, var, weight, bias, eps: float):
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalise each group of channels of each sample, then scale and shift per channel."""
     if input.ndim < 2:
-        raise OpError(complaint("group_norm", "Expected at least 2 dimensions for input tensor",
-                                dict(input=list(input.shape))))
+        raise OpError(
+            complaint(
+                "group_norm",
+                "Expected at least 2 dimensions for input tensor",
+                dict(input=list(input.shape)),
+            )
+        )
     n, c = input.shape[:2]
     if num_groups <= 0 or c % num_groups:
-        raise OpError(complaint("group_norm", "Expected number of channels in input to be "
-                                "divisible by num_groups", dict(channels=c, num_groups=num_groups)))
+        raise OpError(
+            complaint(
+                "group_norm",
+                "Expected number of channels in input to be divisible by num_groups",
+                dict(channels=c, num_groups=num_groups),
+            )
+        )
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and tuple(value.shape) != (c,):
-            raise OpError(complaint("group_norm", f"Expected {name} to be a vector of size equal "
-                                    "to the number of channels in input",
-                                    {name: list(value.shape)}))
-    y = normalisation.layer_norm(input.reshape((n, num_groups, -1)) if input.numel() else
-                                 input.reshape((n, num_groups, input.shape[2:].numel() * (
-                                     c // num_groups))), None, None, dims=1, eps=float(eps))[0]
+            raise OpError(
+                complaint(
+                    "group_norm",
+                    f"Expected {name} to be a vector of size equal "
+                    "to the number of channels in input",
+                    {name: list(value.shape)},
+                )
+            )
+    y = normalisation.layer_norm(
+        input.reshape((n, num_groups, -1))
+        if input.numel()
+        else input.reshape((n, num_groups, input.shape[2:].numel() * (c // num_groups))),
+        None,
+        None,
+        dims=1,
+        eps=float(eps),
+    )[0]
     return per_channel(y.reshape(tuple(input.shape)), weight, bias)
 
 
@@ -91,14 +133,27 @@ def per_channel(y, weight, bias):
 
 
 @functional(toplevel=True)
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
-                  use_input_stats=True, momentum=0.1, eps=1e-5):
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
     """Normalise each channel of each sample."""
     if not use_input_stats:
         return normalised_by(input, running_mean, running_var, weight, bias, eps)
     if input.shape[2:].numel() == 1:
-        raise ValueRangeError(complaint("instance_norm", "Expected more than 1 spatial element "
-                                        "when training", dict(input=list(input.shape))))
+        raise ValueRangeError(
+            complaint(
+                "instance_norm",
+                "Expected more than 1 spatial element when training",
+                dict(input=list(input.shape)),
+            )
+        )
     n, c = input.shape[:2]
     flat = input.reshape((1, n * c, *input.shape[2:]))
     y, mean, _, var = normalisation.batch_norm(flat, None, None, eps=float(eps))
@@ -115,15 +170,20 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """input / sqrt(mean(input^2) + eps) over the trailing dimensions (Zhang & Sennrich 2019)."""
     size = tuple(normalized_shape)
-    if not size or tuple(input.shape[-len(size):]) != size:
-        raise ShapeError(complaint(
-            "rms_norm", f"given normalized_shape={list(size)}, expected input with shape [*, "
-            f"{', '.join(map(str, size))}]", dict(input=list(input.shape))))
+    if not size or tuple(input.shape[-len(size) :]) != size:
+        raise ShapeError(
+            complaint(
+                "rms_norm",
+                f"given normalized_shape={list(size)}, expected input with shape [*, "
+                f"{', '.join(map(str, size))}]",
+                dict(input=list(input.shape)),
+            )
+        )
     if eps is None:
         eps = finfo(input.dtype).eps if not input.dtype.is_narrow_float else finfo(float32).eps
     x = input.to(float32) if input.dtype.is_narrow_float else input
     dims = tuple(range(-len(size), 0))
-    squares = x * x.conj() if x.dtype.is_complex else x * x
+    squares = x * x
     y = x * (squares.mean(dims, keepdim=True) + eps).rsqrt()
     if weight is not None:
         y = y * weight
@@ -134,8 +194,13 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Divide by (k + alpha mean of squares over neighbouring channels)^beta."""
     if input.ndim < 3:
-        raise ValueRangeError(complaint("local_response_norm", "Expected 3D or higher "
-                                        "dimensionality input", dict(ndim=input.ndim)))
+        raise ValueRangeError(
+            complaint(
+                "local_response_norm",
+                "Expected 3D or higher dimensionality input",
+                dict(ndim=input.ndim),
+            )
+        )
     if not input.numel():
         return input
     from flambeau.functional.padding import pad

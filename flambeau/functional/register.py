@@ -7,12 +7,18 @@ from collections.abc import Callable
 from flambeau.tensor.public import public
 
 
-def functional(f: Callable | None = None, *, name: str | None = None, toplevel: bool = False,
-               aliases: tuple[str, ...] = ()) -> Callable:
+def functional(
+    f: Callable | None = None,
+    *,
+    name: str | None = None,
+    toplevel: bool = False,
+    aliases: tuple[str, ...] = (),
+    out: bool = False,
+) -> Callable:
     """Register under nn.functional, and with `toplevel` also as `flambeau.name`."""
     if f is None:
-        return lambda f: functional(f, name=name, toplevel=toplevel, aliases=aliases)
-    call = public(f, name=name, module="nn.functional", method=False, out=False, aliases=aliases)
+        return lambda f: functional(f, name=name, toplevel=toplevel, aliases=aliases, out=out)
+    call = public(f, name=name, module="nn.functional", method=False, out=out, aliases=aliases)
     if toplevel:
         from flambeau.tensor.public import FUNCTIONS
 

@@ -38,16 +38,19 @@ def window_offsets(kernel):
 
 def window_slices(at, sizes, stride, dilation) -> tuple[slice, ...]:
     """Where, in the padded input, offset `at` of every window lies."""
-    return tuple(slice(a * d, a * d + (n - 1) * s + 1, s)
-                 for a, d, n, s in zip(at, dilation, sizes, stride))
+    return tuple(
+        slice(a * d, a * d + (n - 1) * s + 1, s) for a, d, n, s in zip(at, dilation, sizes, stride)
+    )
 
 
 def padded(x: np.ndarray, sizes, kernel, stride, padding, dilation, value) -> np.ndarray:
     """Pad the trailing dimensions so that every window is inside."""
     rank = len(kernel)
     spatial = x.shape[-rank:]
-    ends = [max(0, (n - 1) * s + d * (k - 1) + 1 - p - have)
-            for n, s, d, k, p, have in zip(sizes, stride, dilation, kernel, padding, spatial)]
+    ends = [
+        max(0, (n - 1) * s + d * (k - 1) + 1 - p - have)
+        for n, s, d, k, p, have in zip(sizes, stride, dilation, kernel, padding, spatial)
+    ]
     if not any(padding) and not any(ends):
         return x
     width = [(0, 0)] * (x.ndim - rank) + list(zip(padding, ends))
@@ -61,12 +64,16 @@ def max_pool_meta(x: Spec, *, kernel, stride, padding, dilation, ceil_mode):
     rank = len(kernel)
     sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, dilation, ceil_mode)
     if any(n < 1 for n in sizes):
-        raise ShapeError(complaint("max_pool", "output size is too small", dict(
-            input=list(x.shape), kernel=list(kernel), output=list(sizes))))
+        raise ShapeError(
+            complaint(
+                "max_pool",
+                "output size is too small",
+                dict(input=list(x.shape), kernel=list(kernel), output=list(sizes)),
+            )
+        )
     shape = (*x.shape[:-rank], *sizes)
     strides = layout_like((x,), shape)
-    return (spec(x.dtype, shape, strides, x.device),
-            spec(dtypes.int64, shape, strides, x.device))
+    return (spec(x.dtype, shape, strides, x.device), spec(dtypes.int64, shape, strides, x.device))
 
 
 def max_pool_ref(x, *, kernel, stride, padding, dilation, ceil_mode):
@@ -92,8 +99,7 @@ def max_pool_ref(x, *, kernel, stride, padding, dilation, ceil_mode):
 def positions(at, spatial, sizes, stride, padding, dilation):
     """Flat input position of offset `at` of every window, and whether it is inside."""
     flat, inside = np.zeros((), np.int64), np.ones((), bool)
-    for d, (a, n, size, s, p, t) in enumerate(
-            zip(at, spatial, sizes, stride, padding, dilation)):
+    for d, (a, n, size, s, p, t) in enumerate(zip(at, spatial, sizes, stride, padding, dilation)):
         i = np.arange(size) * s + a * t - p
         shape = [-1 if k == d else 1 for k in range(len(sizes))]
         flat = flat * n + i.reshape(shape)
@@ -115,14 +121,18 @@ def max_pool_lower(outs, x, *, kernel, stride, padding, dilation, ceil_mode):
     rank = len(kernel)
     lead, spatial = len(x.shape) - rank, tuple(x.shape[-rank:])
     exact = not any(padding) and not ceil_mode
-    least = const(-math.inf, x.dtype) if x.dtype.is_floating_point else const(
-        int(np.iinfo(x.dtype.numpy).min), x.dtype)
+    least = (
+        const(-math.inf, x.dtype)
+        if x.dtype.is_floating_point
+        else const(int(np.iinfo(x.dtype.numpy).min), x.dtype)
+    )
 
     def body(i):
         best, place = least, None
         for at in window_offsets(kernel):
-            position = tuple(o * s + a * d - p for o, s, a, d, p in zip(
-                i[lead:], stride, at, dilation, padding))
+            position = tuple(
+                o * s + a * d - p for o, s, a, d, p in zip(i[lead:], stride, at, dilation, padding)
+            )
             flat = position[0]
             for p, n in zip(position[1:], spatial[1:]):
                 flat = flat * n + p
@@ -151,34 +161,52 @@ def max_pool_vjp(cts, _x, out1, kernel, stride, padding, dilation):
     rank = len(kernel)
     if cts[0] is None:
         return (None,)
-    return (max_pool_backward(cts[0], out1, sizes=tuple(_x.shape[-rank:]), kernel=kernel,
-                              stride=stride, padding=padding, dilation=dilation),)
+    return (
+        max_pool_backward(
+            cts[0],
+            out1,
+            sizes=tuple(_x.shape[-rank:]),
+            kernel=kernel,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+        ),
+    )
 
 
 def max_pool_samples(rng):
-    for shape, how in [((1, 2, 6), dict(kernel=(2,), stride=(2,), padding=(0,), dilation=(1,))),
-                       ((2, 5, 5), dict(kernel=(3, 2), stride=(2, 1), padding=(1, 1),
-                                        dilation=(1, 2)))]:
+    for shape, how in [
+        ((1, 2, 6), dict(kernel=(2,), stride=(2,), padding=(0,), dilation=(1,))),
+        ((2, 5, 5), dict(kernel=(3, 2), stride=(2, 1), padding=(1, 1), dilation=(1, 2))),
+    ]:
         for ceil_mode in (False, True):
-            yield ((rng.permutation(math.prod(shape)).reshape(shape).astype(float),),
-                   dict(how, ceil_mode=ceil_mode))
+            yield (
+                (rng.permutation(math.prod(shape)).reshape(shape).astype(float),),
+                dict(how, ceil_mode=ceil_mode),
+            )
 
 
-max_pool = primitive("max_pool", meta=max_pool_meta, ref=max_pool_ref, vjp=max_pool_vjp,
-                     lower=max_pool_lower,
-                     samples=max_pool_samples)
+max_pool = primitive(
+    "max_pool",
+    meta=max_pool_meta,
+    ref=max_pool_ref,
+    vjp=max_pool_vjp,
+    lower=max_pool_lower,
+    samples=max_pool_samples,
+)
 
 
 # moving values to and from positions ---------------------------------------------------------
 
 
 def scatter_meta(src: Spec, place: Spec, *, sizes) -> Spec:
-    shape = (*src.shape[:src.ndim - len(sizes)], *sizes)
+    shape = (*src.shape[: src.ndim - len(sizes)], *sizes)
     return spec(src.dtype, shape, layout_like((src,), shape), src.device)
 
 
 def flat_rows(a: np.ndarray, rank: int) -> np.ndarray:
-    return np.ascontiguousarray(a).reshape(math.prod(a.shape[:a.ndim - rank]), -1)
+    at = a.ndim - rank
+    return np.ascontiguousarray(a).reshape(math.prod(a.shape[:at]), math.prod(a.shape[at:]))
 
 
 def scatter_ref(src, place, *, sizes):
@@ -189,9 +217,12 @@ def scatter_ref(src, place, *, sizes):
     if at.size and (at.min() < 0 or at.max() >= total):
         raise OpError(complaint("max_pool", f"positions must be in [0, {total})"))
     at = at + np.arange(len(at))[:, None] * total
-    out = np.bincount(at.reshape(-1), values.reshape(-1), minlength=len(values) * total) \
-        if values.dtype.kind == "f" else _add_at(at, values, len(values) * total)
-    return out.astype(src.dtype, copy=False).reshape(*src.shape[:src.ndim - rank], *sizes)
+    out = (
+        np.bincount(at.reshape(-1), values.reshape(-1), minlength=len(values) * total)
+        if values.dtype.kind == "f"
+        else _add_at(at, values, len(values) * total)
+    )
+    return out.astype(src.dtype, copy=False).reshape(*src.shape[: src.ndim - rank], *sizes)
 
 
 def _add_at(at: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
@@ -203,12 +234,16 @@ def _add_at(at: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
 def scatter_samples(rng):
     for (x,), params in max_pool_samples(rng):
         y, place = max_pool_ref(x, **params)
-        yield (y, place), dict(sizes=x.shape[-len(params["kernel"]):])
+        yield (y, place), dict(sizes=x.shape[-len(params["kernel"]) :])
 
 
-pool_scatter = primitive("pool_scatter", meta=scatter_meta, ref=scatter_ref,
-                         vjp=dict(src=lambda ct, place, sizes: pool_gather(
-                             ct, place, rank=len(sizes))), samples=scatter_samples)
+pool_scatter = primitive(
+    "pool_scatter",
+    meta=scatter_meta,
+    ref=scatter_ref,
+    vjp=dict(src=lambda ct, place, sizes: pool_gather(ct, place, rank=len(sizes))),
+    samples=scatter_samples,
+)
 
 
 def gather_meta(x: Spec, place: Spec, *, rank) -> Spec:
@@ -221,26 +256,33 @@ def gather_ref(x, place, *, rank):
 
 
 def gather_vjp(ct, place, _x, rank):
-    return pool_scatter(ct, place, sizes=tuple(_x.shape[_x.ndim - rank:]))
+    return pool_scatter(ct, place, sizes=tuple(_x.shape[_x.ndim - rank :]))
 
 
 def gather_samples(rng):
     for (y, place), params in scatter_samples(rng):
         rank = len(params["sizes"])
-        x = rng.normal(size=(*y.shape[:y.ndim - rank], *params["sizes"]))
+        x = rng.normal(size=(*y.shape[: y.ndim - rank], *params["sizes"]))
         yield (x, place), dict(rank=rank)
 
 
-pool_gather = primitive("pool_gather", meta=gather_meta, ref=gather_ref, vjp=dict(x=gather_vjp),
-                        samples=gather_samples, exact=True)
+pool_gather = primitive(
+    "pool_gather",
+    meta=gather_meta,
+    ref=gather_ref,
+    vjp=dict(x=gather_vjp),
+    samples=gather_samples,
+    exact=True,
+)
 
 
 # max_pool_backward: pool_scatter for the positions of a max_pool, each element asking the windows
 # that may have chosen it
 
 
-def max_pool_backward_meta(src: Spec, place: Spec, *, sizes, kernel, stride, padding,
-                           dilation) -> Spec:
+def max_pool_backward_meta(
+    src: Spec, place: Spec, *, sizes, kernel, stride, padding, dilation
+) -> Spec:
     return scatter_meta(src, place, sizes=sizes)
 
 
@@ -257,12 +299,11 @@ def max_pool_backward_lower(outs, src, place, *, sizes, kernel, stride, padding,
 
     def body(i):
         flat = i[lead]
-        for p, n in zip(i[lead + 1:], sizes[1:]):
+        for p, n in zip(i[lead + 1 :], sizes[1:]):
             flat = flat * n + p
         total = None
         for back in itertools.product(*map(range, reach)):
-            window = tuple((p + q) // s - b for p, q, s, b in zip(
-                i[lead:], padding, stride, back))
+            window = tuple((p + q) // s - b for p, q, s, b in zip(i[lead:], padding, stride, back))
             inside = inside_of(window, counts)
             index = (*i[:lead], *window)
             chosen = equal(guarded(inside, place, index, -1), flat)
@@ -279,13 +320,17 @@ def max_pool_backward_samples(rng):
         params = dict(params)
         y, place = max_pool_ref(x, **params)
         params.pop("ceil_mode")
-        yield (y, place), dict(params, sizes=x.shape[-len(params["kernel"]):])
+        yield (y, place), dict(params, sizes=x.shape[-len(params["kernel"]) :])
 
 
 max_pool_backward = primitive(
-    "max_pool_backward", meta=max_pool_backward_meta, ref=max_pool_backward_ref,
-    lower=max_pool_backward_lower, samples=max_pool_backward_samples,
-    vjp=dict(src=lambda ct, place, sizes: pool_gather(ct, place, rank=len(sizes))))
+    "max_pool_backward",
+    meta=max_pool_backward_meta,
+    ref=max_pool_backward_ref,
+    lower=max_pool_backward_lower,
+    samples=max_pool_backward_samples,
+    vjp=dict(src=lambda ct, place, sizes: pool_gather(ct, place, rank=len(sizes))),
+)
 
 
 # sum_pool ------------------------------------------------------------------------------------
@@ -295,8 +340,13 @@ def sum_pool_meta(x: Spec, *, kernel, stride, padding, ceil_mode) -> Spec:
     rank = len(kernel)
     sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, (1,) * rank, ceil_mode)
     if any(n < 1 for n in sizes):
-        raise ShapeError(complaint("avg_pool", "output size is too small", dict(
-            input=list(x.shape), kernel=list(kernel), output=list(sizes))))
+        raise ShapeError(
+            complaint(
+                "avg_pool",
+                "output size is too small",
+                dict(input=list(x.shape), kernel=list(kernel), output=list(sizes)),
+            )
+        )
     shape = (*x.shape[:-rank], *sizes)
     return spec(x.dtype, shape, layout_like((x,), shape), x.device)
 
@@ -313,8 +363,9 @@ def sum_pool_ref(x, *, kernel, stride, padding, ceil_mode):
 
 
 def sum_pool_vjp(ct, _x, kernel, stride, padding):
-    return sum_unpool(ct, sizes=tuple(_x.shape[-len(kernel):]), kernel=kernel, stride=stride,
-                      padding=padding)
+    return sum_unpool(
+        ct, sizes=tuple(_x.shape[-len(kernel) :]), kernel=kernel, stride=stride, padding=padding
+    )
 
 
 def sum_pool_samples(rng):
@@ -323,22 +374,29 @@ def sum_pool_samples(rng):
         yield (rng.normal(size=x.shape),), params
 
 
-sum_pool = primitive("sum_pool", meta=sum_pool_meta, ref=sum_pool_ref, vjp=dict(x=sum_pool_vjp),
-                     samples=sum_pool_samples)
+sum_pool = primitive(
+    "sum_pool",
+    meta=sum_pool_meta,
+    ref=sum_pool_ref,
+    vjp=dict(x=sum_pool_vjp),
+    samples=sum_pool_samples,
+)
 
 
 def sum_unpool_meta(g: Spec, *, sizes, kernel, stride, padding) -> Spec:
-    shape = (*g.shape[:g.ndim - len(sizes)], *sizes)
+    shape = (*g.shape[: g.ndim - len(sizes)], *sizes)
     return spec(g.dtype, shape, layout_like((g,), shape), g.device)
 
 
 def sum_unpool_ref(g, *, sizes, kernel, stride, padding):
     """The adjoint of sum_pool: every window's value added to all of its elements."""
     rank = len(kernel)
-    ones, counts = (1,) * rank, g.shape[g.ndim - rank:]
-    reach = [max((n - 1) * s + k, p + have) for n, s, k, p, have in
-             zip(counts, stride, kernel, padding, sizes)]
-    wide = np.zeros((*g.shape[:g.ndim - rank], *reach), g.dtype)
+    ones, counts = (1,) * rank, g.shape[g.ndim - rank :]
+    reach = [
+        max((n - 1) * s + k, p + have)
+        for n, s, k, p, have in zip(counts, stride, kernel, padding, sizes)
+    ]
+    wide = np.zeros((*g.shape[: g.ndim - rank], *reach), g.dtype)
     for at in window_offsets(kernel):
         wide[(..., *window_slices(at, counts, stride, ones))] += g
     return wide[(..., *(slice(p, p + n) for p, n in zip(padding, sizes)))]
@@ -356,11 +414,16 @@ def sum_unpool_samples(rng):
         y = sum_pool_ref(x, **params)
         ceil = params.pop("ceil_mode")
         if not ceil:
-            yield (rng.normal(size=y.shape),), dict(params, sizes=x.shape[-len(params["kernel"]):])
+            yield (rng.normal(size=y.shape),), dict(params, sizes=x.shape[-len(params["kernel"]) :])
 
 
-sum_unpool = primitive("sum_unpool", meta=sum_unpool_meta, ref=sum_unpool_ref,
-                       vjp=dict(g=sum_unpool_vjp), samples=sum_unpool_samples)
+sum_unpool = primitive(
+    "sum_unpool",
+    meta=sum_unpool_meta,
+    ref=sum_unpool_ref,
+    vjp=dict(g=sum_unpool_vjp),
+    samples=sum_unpool_samples,
+)
 
 
 # max over given windows -----------------------------------------------------------------------
@@ -369,25 +432,27 @@ sum_unpool = primitive("sum_unpool", meta=sum_unpool_meta, ref=sum_unpool_ref,
 def argmax_in(x: np.ndarray, bounds: list[list[tuple[int, int]]]) -> np.ndarray:
     """Flat position of the maximum in every box; `bounds[d][i]` is part i of dimension d."""
     rank = len(bounds)
-    spatial = x.shape[x.ndim - rank:]
-    out = np.empty((*x.shape[:x.ndim - rank], *map(len, bounds)), np.int64)
+    spatial = x.shape[x.ndim - rank :]
+    out = np.empty((*x.shape[: x.ndim - rank], *map(len, bounds)), np.int64)
     flat = np.arange(math.prod(spatial)).reshape(spatial)
-    for at in itertools.product(*map(range, out.shape[x.ndim - rank:])):
+    for at in itertools.product(*map(range, out.shape[x.ndim - rank :])):
         box = tuple(slice(*bounds[d][i]) for d, i in enumerate(at))
         inside = x[(..., *box)]
-        best = inside.reshape(*x.shape[:x.ndim - rank], -1).argmax(-1)
+        best = inside.reshape(*x.shape[: x.ndim - rank], -1).argmax(-1)
         out[(..., *at)] = flat[box].reshape(-1)[best]
     return out
 
 
 def part_meta(x: Spec, *, sizes) -> Spec:
-    return spec(dtypes.int64, (*x.shape[:x.ndim - len(sizes)], *sizes), None, x.device)
+    return spec(dtypes.int64, (*x.shape[: x.ndim - len(sizes)], *sizes), None, x.device)
 
 
 def part_ref(x, *, sizes):
     """Part i of n elements in s parts covers floor(i n / s) .. ceil((i + 1) n / s)."""
-    bounds = [[(i * n // s, -(-(i + 1) * n // s)) for i in range(s)]
-              for n, s in zip(x.shape[x.ndim - len(sizes):], sizes)]
+    bounds = [
+        [(i * n // s, -(-(i + 1) * n // s)) for i in range(s)]
+        for n, s in zip(x.shape[x.ndim - len(sizes) :], sizes)
+    ]
     return argmax_in(x, bounds)
 
 
@@ -402,8 +467,13 @@ part_argmax = primitive("part_argmax", meta=part_meta, ref=part_ref, samples=par
 def fractional_meta(x: Spec, u: Spec, *, kernel, sizes) -> Spec:
     for n, k, size in zip(x.shape[2:], kernel, sizes):
         if size + k - 1 > n:
-            raise ShapeError(complaint("fractional_max_pool", "the pool is too large for the input",
-                                       dict(input=list(x.shape), kernel=kernel, output=sizes)))
+            raise ShapeError(
+                complaint(
+                    "fractional_max_pool",
+                    "the pool is too large for the input",
+                    dict(input=list(x.shape), kernel=kernel, output=sizes),
+                )
+            )
     return spec(dtypes.int64, (*x.shape[:2], *sizes), None, x.device)
 
 
@@ -421,19 +491,24 @@ def fractional_ref(x, u, *, kernel, sizes):
     out = np.empty((*x.shape[:2], *sizes), np.int64)
     for n, c in np.ndindex(*x.shape[:2]):
         # the last spatial dimension takes the first sample
-        bounds = [fractional_starts(float(u[n, c, rank - 1 - d]), x.shape[2 + d], kernel[d],
-                                    sizes[d]) for d in range(rank)]
+        bounds = [
+            fractional_starts(float(u[n, c, rank - 1 - d]), x.shape[2 + d], kernel[d], sizes[d])
+            for d in range(rank)
+        ]
         out[n, c] = argmax_in(x[n, c], bounds)
     return out
 
 
 def fractional_samples(rng):
-    yield ((rng.normal(size=(1, 2, 6, 7)), rng.uniform(0, 1, (1, 2, 2))),
-           dict(kernel=(2, 3), sizes=(3, 2)))
+    yield (
+        (rng.normal(size=(1, 2, 6, 7)), rng.uniform(0, 1, (1, 2, 2))),
+        dict(kernel=(2, 3), sizes=(3, 2)),
+    )
 
 
-fractional_argmax = primitive("fractional_argmax", meta=fractional_meta, ref=fractional_ref,
-                              samples=fractional_samples)
+fractional_argmax = primitive(
+    "fractional_argmax", meta=fractional_meta, ref=fractional_ref, samples=fractional_samples
+)
 
 
 # placing --------------------------------------------------------------------------------------
@@ -445,22 +520,31 @@ def place_ref(src, place, *, sizes):
     values, at = flat_rows(src, rank), flat_rows(place, rank)
     total = math.prod(sizes)
     if at.size and (at.min() < 0 or at.max() >= total):
-        raise OpError(complaint("max_unpool", f"found an invalid max index: indices must be in "
-                                f"[0, {total})", dict(min=at.min(), max=at.max())))
+        raise OpError(
+            complaint(
+                "max_unpool",
+                f"found an invalid max index: indices must be in [0, {total})",
+                dict(min=at.min(), max=at.max()),
+            )
+        )
     out = np.zeros((len(values), total), src.dtype)
     np.put_along_axis(out, at, values, 1)
-    return out.reshape(*src.shape[:src.ndim - rank], *sizes)
+    return out.reshape(*src.shape[: src.ndim - rank], *sizes)
 
 
 def place_samples(rng):
     """Each position at most once: of several values only one would have a gradient."""
     for shape, total in [((2, 3), 6), ((1, 2, 2), 8)]:
-        at = np.stack([rng.permutation(total)[:math.prod(shape[1:])] for _ in range(shape[0])])
+        at = np.stack([rng.permutation(total)[: math.prod(shape[1:])] for _ in range(shape[0])])
         sizes = (total,) if len(shape) == 2 else (2, total // 2)
         yield (rng.normal(size=shape), at.reshape(shape)), dict(sizes=sizes)
 
 
-pool_place = primitive("pool_place", meta=scatter_meta, ref=place_ref, exact=True,
-                       vjp=dict(src=lambda ct, place, sizes: pool_gather(
-                           ct, place, rank=len(sizes))),
-                       samples=place_samples)
+pool_place = primitive(
+    "pool_place",
+    meta=scatter_meta,
+    ref=place_ref,
+    exact=True,
+    vjp=dict(src=lambda ct, place, sizes: pool_gather(ct, place, rank=len(sizes))),
+    samples=place_samples,
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec, spec
-from flambeau.ops.gathering import check_bounds
 from flambeau.ops.registry import primitive
 
 # `index` may be smaller than the other operands outside of `dim`; positions are in [0, size).
@@ -19,9 +19,11 @@ def key_along(index: np.ndarray, dim: int) -> tuple:
 
 
 def checked(op: str, index: np.ndarray, size: int, dim: int) -> np.ndarray:
-    if index.size and index.min() < 0:
-        check_bounds(op, np.minimum(index, -size - 1), size, dim)
-    check_bounds(op, index, size, dim)
+    if index.size and (index.min() < 0 or index.max() >= size):
+        bad = index[(index < 0) | (index >= size)].flat[0]
+        raise OpError(
+            complaint(op, f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        )
     return index
 
 
@@ -47,8 +49,14 @@ def gather_samples(rng):
     yield (rng.normal(size=(3, 4)), np.zeros((0, 4), np.int64)), dict(dim=0)
 
 
-gather = primitive("gather", meta=gather_meta, ref=gather_ref, vjp=dict(x=gather_vjp),
-                   samples=gather_samples, exact=True)
+gather = primitive(
+    "gather",
+    meta=gather_meta,
+    ref=gather_ref,
+    vjp=dict(x=gather_vjp),
+    samples=gather_samples,
+    exact=True,
+)
 
 
 def scatter_sum_meta(src: Spec, index: Spec, *, shape, dim) -> Spec:
@@ -73,8 +81,13 @@ def scatter_sum_samples(rng):
         yield (rng.normal(size=index.shape), index), dict(params, shape=x.shape)
 
 
-scatter_sum = primitive("scatter_sum", meta=scatter_sum_meta, ref=scatter_sum_ref,
-                        vjp=dict(src=scatter_sum_vjp), samples=scatter_sum_samples)
+scatter_sum = primitive(
+    "scatter_sum",
+    meta=scatter_sum_meta,
+    ref=scatter_sum_ref,
+    vjp=dict(src=scatter_sum_vjp),
+    samples=scatter_sum_samples,
+)
 
 
 # scatter: x with src at the positions ----------------------------------------------------------
@@ -92,8 +105,9 @@ def scatter_ref(x, index, src, *, dim, add):
 
 def cut(src, shape: tuple):
     """The leading part of src that index covers; a number as it is."""
-    return src[tuple(slice(0, n) for n in shape)] if isinstance(src, np.ndarray) and src.ndim \
-        else src
+    return (
+        src[tuple(slice(0, n) for n in shape)] if isinstance(src, np.ndarray) and src.ndim else src
+    )
 
 
 def scatter_write(target, x, index, src, *, dim, add) -> None:
@@ -105,8 +119,11 @@ def scatter_write(target, x, index, src, *, dim, add) -> None:
         value = src.reshape(-1) if isinstance(src, np.ndarray) else src
     else:
         flat, where, value = target, None, cut(src, index.shape)
-    key = where if where is not None else key_along(
-        checked("scatter", index, target.shape[dim], dim), dim)
+    key = (
+        where
+        if where is not None
+        else key_along(checked("scatter", index, target.shape[dim], dim), dim)
+    )
     if add:
         np.add.at(flat, key, np.asarray(value).astype(target.dtype))
     else:
@@ -131,7 +148,7 @@ def placed(g, shape: tuple):
 
     for d, n in enumerate(shape):
         if g.shape[d] != n:
-            grown = (*g.shape[:d], n, *g.shape[d + 1:])
+            grown = (*g.shape[:d], n, *g.shape[d + 1 :])
             g = slice_scatter_zeros(g, shape=grown, dim=d, start=0, stop=g.shape[d], step=1)
     return g
 
@@ -143,5 +160,12 @@ def scatter_samples(rng):
     yield (rng.normal(size=(4,)), np.array([0, 0, 2]), rng.normal(size=3)), dict(dim=0, add=True)
 
 
-scatter = primitive("scatter", meta=scatter_meta, ref=scatter_ref, write=scatter_write,
-                    vjp=scatter_vjp, samples=scatter_samples, exact=True)
+scatter = primitive(
+    "scatter",
+    meta=scatter_meta,
+    ref=scatter_ref,
+    write=scatter_write,
+    vjp=scatter_vjp,
+    samples=scatter_samples,
+    exact=True,
+)

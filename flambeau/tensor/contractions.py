@@ -18,12 +18,15 @@ from flambeau.tensor.tensor import Tensor
 def combined(op: str, input: Tensor, product: Tensor, beta, alpha) -> Tensor:
     """beta input + alpha product; beta 0 ignores input, NaN and all."""
     if input.dtype is not product.dtype:
-        raise DtypeError(complaint(op, "self and the matrices must have the same dtype", dict(
-            self=input.dtype, product=product.dtype)))
-    if input.dtype.category <= dtypes.INTEGER and (
-            isinstance(beta, float) or isinstance(alpha, float)):
-        raise OpError(complaint(op, "for integral input tensors, beta and alpha must not be "
-                                "floating point numbers", dict(beta=beta, alpha=alpha)))
+        raise DtypeError(
+            complaint(
+                op,
+                "self and the matrices must have the same dtype",
+                dict(self=input.dtype, product=product.dtype),
+            )
+        )
+    if input.dtype.category <= dtypes.INTEGER:
+        beta, alpha = int(beta), int(alpha)
     shape = tuple(product.shape)
     if beta == 0:
         return product if alpha == 1 else product * alpha
@@ -45,15 +48,20 @@ def adding(name: str, ranks: tuple[int, int], doc: str, sum_batch: bool = False)
         return combined(name, input, product.sum(0) if sum_batch else product, beta, alpha)
 
     add_product.__doc__ = doc
-    names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec"), "baddbmm": ("batch1", "batch2"),
-             "addbmm": ("batch1", "batch2")}[name]
+    names = {
+        "addmm": ("mat1", "mat2"),
+        "addmv": ("mat", "vec"),
+        "baddbmm": ("batch1", "batch2"),
+        "addbmm": ("batch1", "batch2"),
+    }[name]
     public(renamed(add_product, names), name=name, inplace=True)
 
 
 def renamed(f, names: tuple[str, str]):
     """Accept the two operands by PyTorch's names."""
+
     def call(input, *args, **kwargs):
-        args = (*args, *(kwargs.pop(n) for n in names[len(args):] if n in kwargs))
+        args = (*args, *(kwargs.pop(n) for n in names[len(args) :] if n in kwargs))
         return f(input, *args, **kwargs)
 
     call.__doc__ = f.__doc__
@@ -63,7 +71,9 @@ def renamed(f, names: tuple[str, str]):
 adding("addmm", (2, 2), "beta input + alpha (mat1 @ mat2).")
 adding("addmv", (2, 1), "beta input + alpha (mat @ vec).")
 adding("baddbmm", (3, 3), "beta input + alpha (batch1 @ batch2).")
-adding("addbmm", (3, 3), "beta input + alpha times the sum over the batch of batch1 @ batch2.", True)
+adding(
+    "addbmm", (3, 3), "beta input + alpha times the sum over the batch of batch1 @ batch2.", True
+)
 
 
 @public(aliases=("ger",))
@@ -79,6 +89,18 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
     ranked("addr", 1, vec1, vec2)
     product = outer(vec1, vec2)
     shape = tuple(product.shape)
+    if (
+        input.dtype.category <= dtypes.INTEGER
+        and product.dtype.category <= dtypes.INTEGER
+        and (isinstance(beta, float) or isinstance(alpha, float))
+    ):
+        raise OpError(
+            complaint(
+                "addr",
+                "for integral input tensors, beta and alpha must not be floating point numbers",
+                dict(beta=beta, alpha=alpha),
+            )
+        )
     kind = (input * product).dtype if input.dtype is not product.dtype else input.dtype
     if beta == 0:
         return (product * alpha).to(kind)
@@ -100,8 +122,13 @@ def inner(input, other):
     if input.ndim == 0 or other.ndim == 0:
         return input * other
     if input.shape[-1] != other.shape[-1]:
-        raise ShapeError(complaint("inner", "the last dimension must match on both input tensors",
-                                   dict(input=list(input.shape), other=list(other.shape))))
+        raise ShapeError(
+            complaint(
+                "inner",
+                "the last dimension must match on both input tensors",
+                dict(input=list(input.shape), other=list(other.shape)),
+            )
+        )
     return tensordot(input, other, ((-1,), (-1,)))
 
 
@@ -123,17 +150,23 @@ def tensordot(a, b, dims=2):
         dims = dims.tolist()
     if hasattr(dims, "__index__"):
         if dims < 0 or dims > min(a.ndim, b.ndim):
-            raise OpError(complaint("tensordot", "expects dims >= 0 and at most the ranks",
-                                    dict(dims=dims)))
+            raise OpError(
+                complaint("tensordot", "expects dims >= 0 and at most the ranks", dict(dims=dims))
+            )
         pairs = (range(a.ndim - dims, a.ndim), range(dims))
     else:
         pairs = tuple((d,) if hasattr(d, "__index__") else tuple(d) for d in dims)
     left, right = ([normal_dim("tensordot", d, x.ndim) for d in p] for x, p in zip((a, b), pairs))
     if len(left) != len(right) or any(
-            a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j])
-            for i, j in zip(left, right)):
-        raise ShapeError(complaint("tensordot", "contracted dimensions need to match", dict(
-            a=list(a.shape), b=list(b.shape), dims=(left, right))))
+        a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]) for i, j in zip(left, right)
+    ):
+        raise ShapeError(
+            complaint(
+                "tensordot",
+                "contracted dimensions need to match",
+                dict(a=list(a.shape), b=list(b.shape), dims=(left, right)),
+            )
+        )
     for i, j in zip(left, right):
         if a.shape[i] != b.shape[j]:
             if a.shape[i] == 1:
@@ -145,8 +178,9 @@ def tensordot(a, b, dims=2):
     inside = math.prod(a.shape[d] for d in left)
     rows = a.permute(*keep_a, *left).reshape((math.prod(a.shape[d] for d in keep_a), inside))
     columns = b.permute(*right, *keep_b).reshape((inside, math.prod(b.shape[d] for d in keep_b)))
-    return (rows @ columns).reshape(tuple(a.shape[d] for d in keep_a)
-                                    + tuple(b.shape[d] for d in keep_b))
+    return (rows @ columns).reshape(
+        tuple(a.shape[d] for d in keep_a) + tuple(b.shape[d] for d in keep_b)
+    )
 
 
 # einsum --------------------------------------------------------------------------------------
@@ -158,8 +192,13 @@ def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[list], list]:
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise OpError(complaint("einsum", "the number of operands must be that of the subscripts",
-                                dict(equation=equation, operands=len(ranks))))
+        raise OpError(
+            complaint(
+                "einsum",
+                "the number of operands must be that of the subscripts",
+                dict(equation=equation, operands=len(ranks)),
+            )
+        )
     given = [labels_of(t, rank, equation) for t, rank in zip(terms, ranks)]
     hidden = sorted({x for labels in given for x in labels if isinstance(x, int)}, reverse=True)
     if arrow:
@@ -171,8 +210,13 @@ def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[list], list]:
     known = {x for labels in given for x in labels}
     for x in output:
         if x not in known or output.count(x) > 1:
-            raise OpError(complaint("einsum", f"output subscript {x} must appear once and in an "
-                                    "input", dict(equation=equation)))
+            raise OpError(
+                complaint(
+                    "einsum",
+                    f"output subscript {x} must appear once and in an input",
+                    dict(equation=equation),
+                )
+            )
     return given, output
 
 
@@ -180,12 +224,18 @@ def labels_of(term: str, rank: int, equation: str) -> list:
     before, dots, after = term.partition("...")
     letters = before + after
     if not all(c.isalpha() and c.isascii() for c in letters):
-        raise OpError(complaint("einsum", "subscripts must be letters in [a-zA-Z]",
-                                dict(equation=equation)))
+        raise OpError(
+            complaint("einsum", "subscripts must be letters in [a-zA-Z]", dict(equation=equation))
+        )
     extra = rank - len(letters)
     if extra < 0 or (extra and not dots):
-        raise OpError(complaint("einsum", "the number of subscripts must match the number of "
-                                "dimensions", dict(subscripts=term, dimensions=rank)))
+        raise OpError(
+            complaint(
+                "einsum",
+                "the number of subscripts must match the number of dimensions",
+                dict(subscripts=term, dimensions=rank),
+            )
+        )
     return [*before, *range(extra, 0, -1), *after] if dots else list(letters)
 
 
@@ -203,14 +253,19 @@ def einsum(equation, *operands):
     for x, labels in zip(operands, given):
         for n, label in zip(x.shape, labels):
             if sizes.get(label, 1) != 1 and n not in (1, sizes[label]):
-                raise ShapeError(complaint("einsum", f"subscript {label} has size {n} which does "
-                                           f"not broadcast with previously seen size {sizes[label]}",
-                                           dict(equation=equation)))
+                raise ShapeError(
+                    complaint(
+                        "einsum",
+                        f"subscript {label} has size {n} which does "
+                        f"not broadcast with previously seen size {sizes[label]}",
+                        dict(equation=equation),
+                    )
+                )
             sizes[label] = max(sizes.get(label, 1), n) if n and sizes.get(label, 1) else 0
     ready = [diagonalised(x, labels) for x, labels in zip(operands, given)]
     total, labels = ready[0]
     for k in range(1, len(ready)):
-        later = {x for _, ls in ready[k + 1:] for x in ls} | set(output)
+        later = {x for _, ls in ready[k + 1 :] for x in ls} | set(output)
         total, labels = contracted(total, labels, *ready[k], later)
     return arranged(total, labels, output, sizes)
 
@@ -240,11 +295,11 @@ def contracted(a: Tensor, la: list, b: Tensor, lb: list, later: set) -> tuple[Te
     right = b.permute(*[lb.index(x) for x in batch + inside + only_b])
     n = len(batch)
     shape_a, shape_b = left.shape, right.shape
-    k = math.prod(shape_a[n + len(only_a):])
-    left = left.reshape((*shape_a[:n], math.prod(shape_a[n:n + len(only_a)]), k))
-    right = right.reshape((*shape_b[:n], k, math.prod(shape_b[n + len(inside):])))
+    k = math.prod(shape_a[n + len(only_a) :])
+    left = left.reshape((*shape_a[:n], math.prod(shape_a[n : n + len(only_a)]), k))
+    right = right.reshape((*shape_b[:n], k, math.prod(shape_b[n + len(inside) :])))
     y = matmul(left, right)
-    y = y.reshape((*y.shape[:n], *shape_a[n:n + len(only_a)], *shape_b[n + len(inside):]))
+    y = y.reshape((*y.shape[:n], *shape_a[n : n + len(only_a)], *shape_b[n + len(inside) :]))
     labels = batch + only_a + only_b
     return summed(y, labels, later) if wanted else (y, labels)
 
@@ -277,11 +332,17 @@ def chain_matmul(*matrices):
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """p-norm distances between the rows of two batches of points."""
     if x1.ndim < 2 or x2.ndim < 2:
-        raise OpError(complaint("cdist", "only supports at least 2D tensors", dict(
-            x1=x1.ndim, x2=x2.ndim)))
+        raise OpError(
+            complaint("cdist", "only supports at least 2D tensors", dict(x1=x1.ndim, x2=x2.ndim))
+        )
     if x1.shape[-1] != x2.shape[-1]:
-        raise ShapeError(complaint("cdist", "X1 and X2 must have the same number of columns", dict(
-            x1=x1.shape[-1], x2=x2.shape[-1])))
+        raise ShapeError(
+            complaint(
+                "cdist",
+                "X1 and X2 must have the same number of columns",
+                dict(x1=x1.shape[-1], x2=x2.shape[-1]),
+            )
+        )
     if p < 0:
         raise OpError(complaint("cdist", "only supports non-negative p values", dict(p=p)))
     gaps = x1.unsqueeze(-2) - x2.unsqueeze(-3)
@@ -314,11 +375,17 @@ def cross(input, other, dim=None):
     if dim is None:
         dim = next((d for d, n in enumerate(input.shape) if n == 3), None)
         if dim is None:
-            raise OpError(complaint("cross", "no dimension of size 3 in input",
-                                    dict(shape=list(input.shape))))
+            raise OpError(
+                complaint("cross", "no dimension of size 3 in input", dict(shape=list(input.shape)))
+            )
         if other.ndim == input.ndim and other.shape != input.shape:
-            raise OpError(complaint("cross", "inconsistent sizes", dict(
-                input=list(input.shape), other=list(other.shape))))
+            raise OpError(
+                complaint(
+                    "cross",
+                    "inconsistent sizes",
+                    dict(input=list(input.shape), other=list(other.shape)),
+                )
+            )
     from flambeau.tensor.vectors import cross as linalg_cross
 
     return linalg_cross(input, other, dim=dim)

@@ -13,9 +13,26 @@ from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor
 
 # The views that are methods of Tensor once the modules above are loaded.
-VIEWS = ("diagonal", "expand", "permute", "t", "transpose", "unsqueeze", "squeeze", "view",
-         "unbind", "split", "split_with_sizes", "select", "slice", "narrow", "as_strided", "unfold",
-         "alias", "detach")
+VIEWS = (
+    "diagonal",
+    "expand",
+    "permute",
+    "t",
+    "transpose",
+    "unsqueeze",
+    "squeeze",
+    "view",
+    "unbind",
+    "split",
+    "split_with_sizes",
+    "select",
+    "slice",
+    "narrow",
+    "as_strided",
+    "unfold",
+    "alias",
+    "detach",
+)
 
 
 def fresh(result):
@@ -26,11 +43,12 @@ def fresh(result):
 
 def copying(name: str, view: Callable) -> None:
     """`name_copy(input, ..)`: the view, copied."""
+
     def view_copy(input, *args, **kwargs):
         return fresh(view(input, *args, **kwargs))
 
     view_copy.__doc__ = f"A copy of {name}'s view."
-    public(view_copy, name=f"{name}_copy", method=False)
+    public(view_copy, name=f"{name}_copy", method=name == "narrow")
 
 
 def slice_view(input, dim=0, start=None, end=None, step=1):
@@ -53,25 +71,36 @@ for _name in VIEWS:
     copying(_name, _view)
 
 
-
 # *_scatter -----------------------------------------------------------------------------------
 
 
 def written(op: str, input: Tensor, src: Tensor, view: Callable) -> Tensor:
     """input with `src` where the view is."""
-    base = input if input._spec.is_contiguous else copy(
-        input, strides=contiguous_strides(input.shape))
+    base = (
+        input if input._spec.is_contiguous else copy(input, strides=contiguous_strides(input.shape))
+    )
     place = view(base.detach())
     if tuple(place.shape) != tuple(src.shape):
-        raise ShapeError(complaint(op, "expected src to have a size equal to the slice of self",
-                                   dict(src=list(src.shape), slice=list(place.shape))))
+        raise ShapeError(
+            complaint(
+                op,
+                "expected src to have a size equal to the slice of self",
+                dict(src=list(src.shape), slice=list(place.shape)),
+            )
+        )
     if src.dtype is not input.dtype:
         src = src.to(input.dtype)
-    return window_write(base, src, layout=base._spec.strides, size=tuple(place.shape),
-                        stride=place._spec.strides, offset=place._offset - base._offset)
+    return window_write(
+        base,
+        src,
+        layout=base._spec.strides,
+        size=tuple(place.shape),
+        stride=place._spec.strides,
+        offset=place._offset - base._offset,
+    )
 
 
-@public(out=False)
+@public
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """input with src in place of a slice."""
     return written("slice_scatter", input, src, lambda x: slice_view(x, dim, start, end, step))
@@ -94,8 +123,9 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """input with src in a strided window."""
     if not input._spec.is_contiguous or input._offset:
         input = copy(input, strides=contiguous_strides(input.shape))
-    return written("as_strided_scatter", input, src,
-                   lambda x: x.as_strided(size, stride, storage_offset))
+    return written(
+        "as_strided_scatter", input, src, lambda x: x.as_strided(size, stride, storage_offset)
+    )
 
 
 # Aliases that old scripts use -----------------------------------------------------------------

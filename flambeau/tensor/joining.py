@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import builtins
 
-from flambeau.core.errors import ArgumentError, IndexOutOfRange, OpError, ShapeError, complaint
+from flambeau.core.errors import (
+    ArgumentError,
+    IndexOutOfRange,
+    OpError,
+    ShapeError,
+    ValueRangeError,
+    complaint,
+)
 from flambeau.ops import joining, views
 from flambeau.ops.casts import convert
 from flambeau.ops.dims import normal_dim
@@ -16,14 +23,21 @@ from flambeau.tensor.tensor import Tensor
 
 def tensor_list(op: str, tensors) -> list[Tensor]:
     if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
-        raise ArgumentError(complaint(op, "tensors must be a tuple or list of Tensors",
-                                      dict(tensors=type(tensors).__name__)))
+        raise ArgumentError(
+            complaint(
+                op,
+                "tensors must be a tuple or list of Tensors",
+                dict(tensors=type(tensors).__name__),
+            )
+        )
     if not tensors:
-        raise OpError(complaint(op, "expected a non-empty list of Tensors"))
+        error = ValueRangeError if op == "cat" else OpError
+        raise error(complaint(op, "expected a non-empty list of Tensors"))
     for t in tensors:
         if not isinstance(t, Tensor):
-            raise ArgumentError(complaint(op, "every element must be a Tensor",
-                                          dict(element=type(t).__name__)))
+            raise ArgumentError(
+                complaint(op, "every element must be a Tensor", dict(element=type(t).__name__))
+            )
     return list(tensors)
 
 
@@ -32,8 +46,14 @@ def cat(tensors, dim=0):
     """Join along an existing dimension; one-dimensional empty tensors fit anything."""
     tensors = tensor_list("cat", tensors)
     if all(t.ndim == 0 for t in tensors[:1]):
-        raise OpError(complaint("cat", "zero-dimensional tensor (at position 0) cannot be "
-                                "concatenated", None, "Use torch.stack."))
+        raise OpError(
+            complaint(
+                "cat",
+                "zero-dimensional tensor (at position 0) cannot be concatenated",
+                None,
+                "Use torch.stack.",
+            )
+        )
     kind = result_dtype(*(t._spec for t in tensors))
     kept = [t for t in tensors if tuple(t.shape) != (0,)] or tensors[:1]
     d = normal_dim("cat", dim, kept[0].ndim)
@@ -48,8 +68,13 @@ def stack(tensors, dim=0):
     first = tensors[0].shape
     for t in tensors:
         if t.shape != first:
-            raise ShapeError(complaint("stack", "stack expects each tensor to be equal size",
-                                       dict(first=list(first), other=list(t.shape))))
+            raise ShapeError(
+                complaint(
+                    "stack",
+                    "stack expects each tensor to be equal size",
+                    dict(first=list(first), other=list(t.shape)),
+                )
+            )
     d = normal_dim("stack", dim, len(first) + 1)
     return cat([unsqueezed(t, d) for t in tensors], d)
 
@@ -76,8 +101,13 @@ def split(tensor, split_size_or_sections, dim=0):
     else:
         sizes = [int(k) for k in split_size_or_sections]
         if builtins.sum(sizes) != n or builtins.any(k < 0 for k in sizes):
-            raise OpError(complaint("split_with_sizes", "sizes must add up to the dimension",
-                                    dict(sizes=sizes, size=n)))
+            raise OpError(
+                complaint(
+                    "split_with_sizes",
+                    "sizes must add up to the dimension",
+                    dict(sizes=sizes, size=n),
+                )
+            )
     return pieces(tensor, d, sizes)
 
 
@@ -109,13 +139,18 @@ def tensor_split(input, indices_or_sections, dim=0):
     if hasattr(indices_or_sections, "__index__"):
         k = indices_or_sections
         if k <= 0:
-            raise OpError(complaint("tensor_split", "number of sections must be larger than 0",
-                                    dict(sections=k)))
+            raise OpError(
+                complaint(
+                    "tensor_split", "number of sections must be larger than 0", dict(sections=k)
+                )
+            )
         return pieces(input, d, [n // k + (i < n % k) for i in builtins.range(k)])
     cuts = [builtins.slice(0, i).indices(n)[1] for i in indices_or_sections]
     starts, stops = [0, *cuts], [*cuts, n]
-    return tuple(views.slice(input, dim=d, start=a, stop=builtins.max(a, b), step=1)
-                 for a, b in zip(starts, stops))
+    return tuple(
+        views.slice(input, dim=d, start=a, stop=builtins.max(a, b), step=1)
+        for a, b in zip(starts, stops)
+    )
 
 
 @public(out=False)
@@ -128,16 +163,24 @@ def unbind(input, dim=0):
 @public(out=False)
 def narrow(input, dim, start, length):
     """`length` elements of dim from `start`."""
+    if not input.ndim:
+        raise OpError(complaint("narrow", "cannot be applied to a 0-dim tensor"))
     d = normal_dim("narrow", dim, input.ndim)
     n = input.shape[d]
     start = int(start)
     if not -n <= start <= n:
-        raise IndexOutOfRange(complaint("narrow", f"start must be in [{-n}, {n}]",
-                                        dict(start=start)))
+        raise IndexOutOfRange(
+            complaint("narrow", f"start must be in [{-n}, {n}]", dict(start=start))
+        )
     start = start + n if start < 0 else start
     if length < 0 or start + length > n:
-        raise OpError(complaint("narrow", "start + length must not exceed the dimension",
-                                dict(start=start, length=length, size=n)))
+        raise OpError(
+            complaint(
+                "narrow",
+                "start + length must not exceed the dimension",
+                dict(start=start, length=length, size=n),
+            )
+        )
     return views.slice(input, dim=d, start=start, stop=start + length, step=1)
 
 
@@ -147,6 +190,7 @@ def select(input, dim, index):
     d = normal_dim("select", dim, input.ndim)
     n = input.shape[d]
     if not -n <= index < n:
-        raise IndexOutOfRange(complaint("select", f"index {index} is out of bounds for dimension "
-                                        f"{d} with size {n}"))
+        raise IndexOutOfRange(
+            complaint("select", f"index {index} is out of bounds for dimension {d} with size {n}")
+        )
     return views.select(input, dim=d, index=int(index) % n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import OpError, ShapeError, complaint
+from flambeau.core.errors import DimError, OpError, ShapeError, complaint
 from flambeau.ops import rearranging, views
 from flambeau.ops.casts import copy
 from flambeau.ops.dims import normal_dim
@@ -19,9 +19,10 @@ from flambeau.tensor.tensor import Tensor
 
 
 @public(out=False)
-def flip(input, *dims):
+def flip(input, *along, dims=None):
     """Reverse the order along dims."""
-    found = [normal_dim("flip", d, input.ndim) for d in sizes_of("flip", dims)]
+    along = along if dims is None else (dims,)
+    found = [normal_dim("flip", d, input.ndim) for d in sizes_of("flip", along)]
     if len(set(found)) != len(found):
         raise OpError(complaint("flip", "each dim may appear once", dict(dims=found)))
     if not input.ndim:
@@ -51,26 +52,37 @@ def roll(input, shifts, dims=None):
     shifts = (shifts,) if hasattr(shifts, "__index__") else tuple(shifts)
     if dims is None or dims == ():
         if len(shifts) != 1:
-            raise OpError(complaint("roll", "shifts and dimensions must align",
-                                    dict(shifts=shifts)))
+            raise OpError(
+                complaint("roll", "shifts and dimensions must align", dict(shifts=shifts))
+            )
         if not input.numel():
             return copy(input)
         flat = rearranging.roll(reshape(input, (-1,)), shifts=shifts, dims=(0,))
         return views.view(flat, shape=tuple(input.shape))
     dims = (dims,) if hasattr(dims, "__index__") else tuple(dims)
     if len(dims) != len(shifts):
-        raise OpError(complaint("roll", "shifts and dimensions must align", dict(
-            shifts=shifts, dims=dims)))
+        raise OpError(
+            complaint("roll", "shifts and dimensions must align", dict(shifts=shifts, dims=dims))
+        )
+    if not input.ndim:
+        raise DimError(
+            complaint("roll", "a tensor without dimensions has none to roll along", dict(dims=dims))
+        )
     found = tuple(normal_dim("roll", d, input.ndim) for d in dims)
-    return rearranging.roll(input, shifts=shifts, dims=found) if input.ndim else copy(input)
+    return rearranging.roll(input, shifts=shifts, dims=found)
 
 
 @public(out=False)
 def rot90(input, k=1, dims=(0, 1)):
     """Rotate by k quarter turns in the plane of two dims."""
     if len(dims) != 2 or input.ndim < 2:
-        raise OpError(complaint("rot90", "expected total rotation dims == 2 and total dims >= 2",
-                                dict(dims=dims, ndim=input.ndim)))
+        raise OpError(
+            complaint(
+                "rot90",
+                "expected total rotation dims == 2 and total dims >= 2",
+                dict(dims=dims, ndim=input.ndim),
+            )
+        )
     a, b = (normal_dim("rot90", d, input.ndim) for d in dims)
     if a == b:
         raise OpError(complaint("rot90", "expected rotation dims to be different", dict(dims=dims)))
@@ -89,9 +101,14 @@ def repeat(self, *repeats):
     """Copies side by side along each dimension; new ones come first."""
     counts = sizes_of("repeat", repeats)
     if len(counts) < self.ndim:
-        raise OpError(complaint("repeat", "Number of dimensions of repeat dims can not be smaller "
-                                "than number of dimensions of tensor", dict(
-                                    repeats=list(counts), ndim=self.ndim)))
+        raise OpError(
+            complaint(
+                "repeat",
+                "Number of dimensions of repeat dims can not be smaller "
+                "than number of dimensions of tensor",
+                dict(repeats=list(counts), ndim=self.ndim),
+            )
+        )
     if any(n < 0 for n in counts):
         raise OpError(complaint("repeat", "repeats must not be negative", dict(repeats=counts)))
     lead = len(counts) - self.ndim
@@ -126,24 +143,35 @@ def interleaved(x: Tensor, repeats, d: int) -> Tensor:
     n = x.shape[d] if x.ndim else 1
     if not isinstance(repeats, Tensor):
         if repeats < 0:
-            raise OpError(complaint("repeat_interleave", "repeats can not be negative",
-                                    dict(repeats=repeats)))
-        shape = (*x.shape[:d + 1], repeats, *x.shape[d + 1:])
+            raise OpError(
+                complaint("repeat_interleave", "repeats can not be negative", dict(repeats=repeats))
+            )
+        shape = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
         wide = expand_primitive(unsqueezed(x, d + 1), shape=shape)
-        return reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1:]))
+        return reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
-        raise OpError(complaint("repeat_interleave", "repeats has to be Long or Int tensor",
-                                dict(dtype=repeats.dtype)))
+        raise OpError(
+            complaint(
+                "repeat_interleave",
+                "repeats has to be Long or Int tensor",
+                dict(dtype=repeats.dtype),
+            )
+        )
     counts = repeats.tolist()
-    counts = [counts] * n if not isinstance(counts, list) else counts * n if len(
-        counts) == 1 else counts
+    counts = (
+        [counts] * n if not isinstance(counts, list) else counts * n if len(counts) == 1 else counts
+    )
     if len(counts) != n or any(c < 0 for c in counts):
-        raise OpError(complaint("repeat_interleave", "repeats must have the same size as input "
-                                "along dim and be non-negative", dict(repeats=len(counts), size=n)))
+        raise OpError(
+            complaint(
+                "repeat_interleave",
+                "repeats must have the same size as input along dim and be non-negative",
+                dict(repeats=len(counts), size=n),
+            )
+        )
     from flambeau.tensor.interop import tensor
 
-    rows = tensor([i for i, c in enumerate(counts) for _ in builtins.range(c)],
-                  dtype=dtypes.int64)
+    rows = tensor([i for i, c in enumerate(counts) for _ in builtins.range(c)], dtype=dtypes.int64)
     return index_primitive(x, rows, dims=(d,))
 
 
@@ -155,8 +183,11 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     """The diagonal of two dimensions as a view, in a new last dimension."""
     a, b = (normal_dim("diagonal", d, input.ndim) for d in (dim1, dim2))
     if a == b:
-        raise OpError(complaint("diagonal", "diagonal dimensions cannot be identical",
-                                dict(dim1=dim1, dim2=dim2)))
+        raise OpError(
+            complaint(
+                "diagonal", "diagonal dimensions cannot be identical", dict(dim1=dim1, dim2=dim2)
+            )
+        )
     return rearranging.diagonal(input, offset=int(offset), dim1=a, dim2=b)
 
 
@@ -176,15 +207,21 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     rank = input.ndim + 1
     a, b = (normal_dim("diag_embed", d, rank) for d in (dim1, dim2))
     if a == b:
-        raise OpError(complaint("diag_embed", "diagonal dimensions cannot be identical",
-                                dict(dim1=dim1, dim2=dim2)))
+        raise OpError(
+            complaint(
+                "diag_embed", "diagonal dimensions cannot be identical", dict(dim1=dim1, dim2=dim2)
+            )
+        )
     n = input.shape[-1]
     size = n + abs(offset)
     column = arange(size, device=input.device)
     row = arange(n, device=input.device)
     here = unsqueezed(row + max(offset, 0), 1) == column
-    x = unsqueezed(input, input.ndim) * here.to(input.dtype) if input.dtype is not dtypes.bool \
+    x = (
+        unsqueezed(input, input.ndim) * here.to(input.dtype)
+        if input.dtype is not dtypes.bool
         else unsqueezed(input, input.ndim) & here
+    )
     if offset:
         shape = (*input.shape[:-1], abs(offset), size)
         edge = input.new_zeros(shape)
@@ -215,8 +252,13 @@ def unfold(self, dimension, size, step):
     d = normal_dim("unfold", dimension, self.ndim)
     limit = self.shape[d] if self.ndim else 1
     if size < 0 or size > limit or step <= 0:
-        raise OpError(complaint("unfold", f"size must be in [0, {limit}] and step positive",
-                                dict(size=size, step=step)))
+        raise OpError(
+            complaint(
+                "unfold",
+                f"size must be in [0, {limit}] and step positive",
+                dict(size=size, step=step),
+            )
+        )
     return rearranging.unfold(self, dim=d, size=int(size), step=int(step))
 
 
@@ -225,11 +267,19 @@ def as_strided(input, size, stride, storage_offset=None):
     """A view of the storage under any size and strides."""
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
-        raise OpError(complaint("as_strided", "mismatch in length of strides and shape",
-                                dict(size=size, stride=stride)))
+        raise OpError(
+            complaint(
+                "as_strided",
+                "mismatch in length of strides and shape",
+                dict(size=size, stride=stride),
+            )
+        )
     if any(s < 0 for s in stride) or any(n < 0 for n in size):
-        raise OpError(complaint("as_strided", "size and stride must not be negative",
-                                dict(size=size, stride=stride)))
+        raise OpError(
+            complaint(
+                "as_strided", "size and stride must not be negative", dict(size=size, stride=stride)
+            )
+        )
     offset = input.storage_offset() if storage_offset is None else int(storage_offset)
     check_inside(input, size, stride, offset)
     return views.as_strided(input, size=size, stride=stride, offset=offset - input._offset)
@@ -240,8 +290,13 @@ def check_inside(x: Tensor, size: tuple, stride: tuple, offset: int) -> None:
 
     last = offset + builtins.sum((n - 1) * s for n, s in zip(size, stride))
     if 0 not in size and (last + 1) * x.element_size() > storage_of(x).nbytes or offset < 0:
-        raise OpError(complaint("as_strided", "the view must lie inside of the storage", dict(
-            size=size, stride=stride, storage_offset=offset, nbytes=storage_of(x).nbytes)))
+        raise OpError(
+            complaint(
+                "as_strided",
+                "the view must lie inside of the storage",
+                dict(size=size, stride=stride, storage_offset=offset, nbytes=storage_of(x).nbytes),
+            )
+        )
 
 
 # More dimensions, more tensors ----------------------------------------------------------------
@@ -249,6 +304,7 @@ def check_inside(x: Tensor, size: tuple, stride: tuple, offset: int) -> None:
 
 def atleast(rank: int):
     """`atleast_{rank}d` for one tensor or several."""
+
     def one(x):
         if rank == 1:
             return reshape(x, (1,)) if x.ndim == 0 else x
@@ -309,14 +365,24 @@ def column_stack(tensors):
 def nsplit(name: str, least: int, dim: int):
     def splitting(input, indices_or_sections):
         if input.ndim < least:
-            raise OpError(complaint(name, f"torch.{name} requires a tensor with at least {least} "
-                                    "dimension", dict(ndim=input.ndim)))
+            raise OpError(
+                complaint(
+                    name,
+                    f"torch.{name} requires a tensor with at least {least} dimension",
+                    dict(ndim=input.ndim),
+                )
+            )
         d = 0 if name == "hsplit" and input.ndim == 1 else dim
         if hasattr(indices_or_sections, "__index__"):
             n = indices_or_sections
             if n <= 0 or input.shape[d] % n:
-                raise OpError(complaint(name, "the size must be divisible by the number of "
-                                        "sections", dict(size=input.shape[d], sections=n)))
+                raise OpError(
+                    complaint(
+                        name,
+                        "the size must be divisible by the number of sections",
+                        dict(size=input.shape[d], sections=n),
+                    )
+                )
         return input.tensor_split(indices_or_sections, d)
 
     splitting.__doc__ = f"Split along dimension {dim}."
@@ -360,10 +426,18 @@ def sum_to_size(self, *size):
     target = sizes_of("sum_to_size", size)
     lead = self.ndim - len(target)
     if lead < 0 or any(n != m and n != 1 for n, m in zip(target, self.shape[lead:])):
-        raise ShapeError(complaint("sum_to_size", "size must be expandable to the tensor's", dict(
-            size=list(target), shape=list(self.shape))))
-    dims = tuple(d for d in builtins.range(self.ndim) if d < lead or (
-        target[d - lead] == 1 and self.shape[d] != 1))
+        raise ShapeError(
+            complaint(
+                "sum_to_size",
+                "size must be expandable to the tensor's",
+                dict(size=list(target), shape=list(self.shape)),
+            )
+        )
+    dims = tuple(
+        d
+        for d in builtins.range(self.ndim)
+        if d < lead or (target[d - lead] == 1 and self.shape[d] != 1)
+    )
     x = self.sum(dims, keepdim=True) if dims else self
     return reshape(x, target)
 
@@ -378,8 +452,9 @@ def meshgrid(*tensors, indexing=None):
     if any(t.ndim > 1 for t in tensors):
         raise OpError(complaint("meshgrid", "Expected 0D or 1D tensor in the tensor list"))
     if indexing not in (None, "ij", "xy"):
-        raise OpError(complaint("meshgrid", "indexing must be 'ij' or 'xy'", dict(
-            indexing=indexing)))
+        raise OpError(
+            complaint("meshgrid", "indexing must be 'ij' or 'xy'", dict(indexing=indexing))
+        )
     if len({t.dtype for t in tensors}) > 1:
         raise OpError(complaint("meshgrid", "expects all tensors to have the same dtype"))
     flipped = indexing == "xy" and len(tensors) > 1
@@ -387,10 +462,12 @@ def meshgrid(*tensors, indexing=None):
     given = [tensors[i] for i in order]
     shape = tuple(t.numel() for t in given)
     rank = len(shape)
-    grids = [reshape(t, tuple(-1 if d == k else 1 for d in builtins.range(rank))).expand(shape)
-             for k, t in enumerate(given)]
+    grids = [
+        reshape(t, tuple(-1 if d == k else 1 for d in builtins.range(rank))).expand(shape)
+        for k, t in enumerate(given)
+    ]
     if flipped:
-        grids = [grids[order.index(i)].transpose(0, 1) for i in builtins.range(len(tensors))]
+        grids = [grids[order.index(i)] for i in builtins.range(len(tensors))]
     return tuple(grids)
 
 
@@ -426,15 +503,16 @@ def combinations(input, r=2, with_replacement=False):
     from flambeau.tensor.interop import tensor
 
     if input.ndim != 1 or r < 0:
-        raise OpError(complaint("combinations", "expects a 1D vector and a non-negative r", dict(
-            ndim=input.ndim, r=r)))
-    choose = itertools.combinations_with_replacement if with_replacement else \
-        itertools.combinations
+        raise OpError(
+            complaint(
+                "combinations",
+                "expects a 1D vector and a non-negative r",
+                dict(ndim=input.ndim, r=r),
+            )
+        )
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(builtins.range(input.shape[0]), r))
     if r == 0 or not rows:
-        return input.new_empty((0,) if r == 0 else (0, r))
+        nothing = input[:0]
+        return nothing.clone() if r == 0 else nothing.unsqueeze(1).expand((0, r)).clone()
     return index_primitive(input, tensor(rows, dtype=dtypes.int64), dims=(0,))
-
-
-
-

@@ -20,13 +20,23 @@ def checked_index(op: str, x: Tensor, index: Tensor, d: int, along: bool) -> Ten
     if max(index.ndim, 1) != max(x.ndim, 1):
         if index.numel() == 0:
             return index.long()
-        raise ShapeError(complaint(op, "index tensor must have the same number of dimensions as "
-                                   "self tensor", dict(index=index.ndim, self=x.ndim)))
+        raise ShapeError(
+            complaint(
+                op,
+                "index tensor must have the same number of dimensions as self tensor",
+                dict(index=index.ndim, self=x.ndim),
+            )
+        )
     for k, (n, limit) in enumerate(zip(index.shape, x.shape)):
         if n > limit and not (along and k == d) and index.numel():
-            raise ShapeError(complaint(
-                op, f"size does not match at dimension {k}: index may not exceed self apart from "
-                f"dimension {d}", dict(index=list(index.shape), self=list(x.shape))))
+            raise ShapeError(
+                complaint(
+                    op,
+                    f"size does not match at dimension {k}: index may not exceed self apart from "
+                    f"dimension {d}",
+                    dict(index=list(index.shape), self=list(x.shape)),
+                )
+            )
     return index if index.dtype is dtypes.int64 else index.long()
 
 
@@ -34,6 +44,8 @@ def checked_index(op: str, x: Tensor, index: Tensor, d: int, along: bool) -> Ten
 def gather(input, dim, index, *, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on."""
     d = normal_dim("gather", dim, input.ndim)
+    if not index.numel() and index.ndim != input.ndim:
+        return input.reshape((-1,))[:0].expand((0,)).reshape(tuple(index.shape))
     return scattering.gather(input, checked_index("gather", input, index, d, True), dim=d)
 
 
@@ -43,9 +55,13 @@ def take_along_dim(input, indices, dim=None):
     if dim is None:
         return gather(input.reshape(-1), 0, indices.reshape(-1))
     if input.ndim != indices.ndim:
-        raise ShapeError(complaint("take_along_dim", "input and indices should have the same "
-                                   "number of dimensions", dict(
-                                       input=input.ndim, indices=indices.ndim)))
+        raise ShapeError(
+            complaint(
+                "take_along_dim",
+                "input and indices should have the same number of dimensions",
+                dict(input=input.ndim, indices=indices.ndim),
+            )
+        )
     d = normal_dim("take_along_dim", dim, input.ndim)
     sizes = [max(a, b) if a and b else 0 for a, b in zip(input.shape, indices.shape)]
     shape = [n if k != d else m for k, (n, m) in enumerate(zip(sizes, indices.shape))]
@@ -66,8 +82,13 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
         full = src if isinstance(src, Tensor) else input.new_full(index.shape, src)
         return input.scatter_reduce(d, index, full, kind)
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
-        raise DtypeError(complaint("scatter", "expected self.dtype to be equal to src.dtype", dict(
-            self=input.dtype, src=src.dtype)))
+        raise DtypeError(
+            complaint(
+                "scatter",
+                "expected self.dtype to be equal to src.dtype",
+                dict(self=input.dtype, src=src.dtype),
+            )
+        )
     return scattering.scatter(input, index, src, dim=d, add=False)
 
 
@@ -77,18 +98,25 @@ def scatter_add(input, dim, index, src):
     d = normal_dim("scatter_add", dim, input.ndim)
     index = checked_index("scatter_add", input, index, d, True)
     if src.dtype is not input.dtype:
-        raise DtypeError(complaint("scatter_add", "expected self.dtype to be equal to src.dtype",
-                                   dict(self=input.dtype, src=src.dtype)))
+        raise DtypeError(
+            complaint(
+                "scatter_add",
+                "expected self.dtype to be equal to src.dtype",
+                dict(self=input.dtype, src=src.dtype),
+            )
+        )
     return scattering.scatter(input, index, src, dim=d, add=True)
 
 
 def vector_index(op: str, index: Tensor) -> Tensor:
     if index.ndim > 1:
-        raise ShapeError(complaint(op, "index is supposed to be a vector",
-                                   dict(shape=list(index.shape))))
+        raise ShapeError(
+            complaint(op, "index is supposed to be a vector", dict(shape=list(index.shape)))
+        )
     if index.dtype not in (dtypes.int64, dtypes.int32):
-        raise DtypeError(complaint(op, "expected dtype int32 or int64 for index",
-                                   dict(dtype=index.dtype)))
+        raise DtypeError(
+            complaint(op, "expected dtype int32 or int64 for index", dict(dtype=index.dtype))
+        )
     return index.reshape((1,)).long() if index.ndim == 0 else index.long()
 
 
@@ -100,7 +128,7 @@ def index_select(input, dim, index):
     if input.ndim == 0:
         return gathering.index(input.reshape((1,)), index, dims=(0,)).reshape(())
     if index.numel() and index._array is not None and (index._array < 0).any():
-        gathering.check_bounds("index_select", index._array - 2 ** 62, input.shape[d], d)
+        gathering.check_bounds("index_select", index._array - 2**62, input.shape[d], d)
     return gathering.index(input, index, dims=(d,))
 
 
@@ -110,15 +138,24 @@ def index_add(input, dim, index, source, *, alpha=1):
     index = vector_index("index_add", index)
     d = normal_dim("index_add", dim, input.ndim)
     if source.dtype is not input.dtype:
-        raise DtypeError(complaint("index_add", "self and source expected to have the same dtype",
-                                   dict(self=input.dtype, source=source.dtype)))
+        raise DtypeError(
+            complaint(
+                "index_add",
+                "self and source expected to have the same dtype",
+                dict(self=input.dtype, source=source.dtype),
+            )
+        )
     if input.ndim == 0:
-        return input + (source * alpha).sum()
+        return input + (source * alpha).sum().to(input.dtype)
     shape = [index.numel() if k == d else n for k, n in enumerate(input.shape)]
     if source.numel() != 1 and tuple(source.shape) != tuple(shape):
-        raise ShapeError(complaint("index_add", "source must have the sizes of self, and of index "
-                                   f"at dimension {d}", dict(
-                                       source=list(source.shape), expected=shape)))
+        raise ShapeError(
+            complaint(
+                "index_add",
+                f"source must have the sizes of self, and of index at dimension {d}",
+                dict(source=list(source.shape), expected=shape),
+            )
+        )
     refuse_negative("index_add", index, input.shape[d], d)
     source = source if alpha == 1 else source * alpha
     return gathering.index_put(input, source, index, dims=(d,), accumulate=True)
@@ -135,8 +172,13 @@ def index_copy(input, dim, index, source):
     index = vector_index("index_copy", index)
     d = normal_dim("index_copy", dim, input.ndim)
     if source.dtype is not input.dtype:
-        raise DtypeError(complaint("index_copy", "self and source expected to have the same dtype",
-                                   dict(self=input.dtype, source=source.dtype)))
+        raise DtypeError(
+            complaint(
+                "index_copy",
+                "self and source expected to have the same dtype",
+                dict(self=input.dtype, source=source.dtype),
+            )
+        )
     if input.ndim == 0:
         return source.reshape(()).clone()
     refuse_negative("index_copy", index, input.shape[d], d)
@@ -150,11 +192,18 @@ def index_fill(input, dim, index, value):
     d = normal_dim("index_fill", dim, input.ndim)
     if isinstance(value, Tensor):
         if value.ndim:
-            raise OpError(complaint("index_fill_", "only supports a 0-dimensional value tensor",
-                                    dict(shape=list(value.shape))))
+            raise OpError(
+                complaint(
+                    "index_fill_",
+                    "only supports a 0-dimensional value tensor",
+                    dict(shape=list(value.shape)),
+                )
+            )
         value = convert(value, dtype=input.dtype)
+        if value.requires_grad:  # its gradient counts each slice once
+            index = index.unique()
     if input.ndim == 0:
-        return input * 0 + value
+        return (input * 0 + value).to(input.dtype)
     return gathering.index_put(input, value, index, dims=(d,), accumulate=False)
 
 
@@ -165,8 +214,9 @@ def index_put(input, indices, values, accumulate=False):
 
     x, found = viewed(input, tuple(indices))
     dims = tuple(sorted(found))
-    return gathering.index_put(x, values, *[found[d] for d in dims], dims=dims,
-                               accumulate=bool(accumulate))
+    return gathering.index_put(
+        x, values, *[found[d] for d in dims], dims=dims, accumulate=bool(accumulate)
+    )
 
 
 FOLD_NAMES = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
@@ -177,17 +227,33 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """input with src folded in at the positions along dim: sum, prod, mean, amax or amin."""
     d = normal_dim("scatter_reduce", dim, input.ndim)
     if reduce not in FOLD_NAMES:
-        raise OpError(complaint("scatter_reduce", "reduce argument must be either sum, prod, mean, "
-                                "amax or amin", dict(reduce=reduce)))
+        raise OpError(
+            complaint(
+                "scatter_reduce",
+                "reduce argument must be either sum, prod, mean, amax or amin",
+                dict(reduce=reduce),
+            )
+        )
     index = checked_index("scatter_reduce", input, index, d, True)
     if src.dtype is not input.dtype:
-        raise DtypeError(complaint("scatter_reduce", "expected self.dtype to be equal to src.dtype",
-                                   dict(self=input.dtype, src=src.dtype)))
+        raise DtypeError(
+            complaint(
+                "scatter_reduce",
+                "expected self.dtype to be equal to src.dtype",
+                dict(self=input.dtype, src=src.dtype),
+            )
+        )
     if any(i > s for i, s in zip(index.shape, src.shape)) or max(src.ndim, 1) != max(index.ndim, 1):
-        raise ShapeError(complaint("scatter_reduce", "index must not exceed src", dict(
-            index=list(index.shape), src=list(src.shape))))
-    return folding.scatter_reduce(input, index, src, dim=d, fold=reduce,
-                                  include_self=bool(include_self))
+        raise ShapeError(
+            complaint(
+                "scatter_reduce",
+                "index must not exceed src",
+                dict(index=list(index.shape), src=list(src.shape)),
+            )
+        )
+    return folding.scatter_reduce(
+        input, index, src, dim=d, fold=reduce, include_self=bool(include_self)
+    )
 
 
 @public(inplace=True)
@@ -196,17 +262,22 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
     index = vector_index("index_reduce", index)
     d = normal_dim("index_reduce", dim, input.ndim)
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise OpError(complaint("index_reduce", "reduce argument must be either prod, mean, amax "
-                                "or amin", dict(reduce=reduce)))
+        raise OpError(
+            complaint(
+                "index_reduce",
+                "reduce argument must be either prod, mean, amax or amin",
+                dict(reduce=reduce),
+            )
+        )
     if input.ndim == 0:
         input_, source = input.reshape((1,)), source.reshape((-1,))
-        return index_reduce(input_, 0, index, source, reduce,
-                            include_self=include_self).reshape(())
+        return index_reduce(input_, 0, index, source, reduce, include_self=include_self).reshape(())
     refuse_negative("index_reduce", index, input.shape[d], d)
     shape = tuple(-1 if k == d else 1 for k in range(input.ndim))
     full = index.reshape(shape).expand(source.shape)
-    return folding.scatter_reduce(input, full, source, dim=d, fold=reduce,
-                                  include_self=bool(include_self))
+    return folding.scatter_reduce(
+        input, full, source, dim=d, fold=reduce, include_self=bool(include_self)
+    )
 
 
 # Masks ---------------------------------------------------------------------------------------
@@ -214,8 +285,12 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True):
 
 def nonzero_positions(input: Tensor):
     if input._array is None:
-        raise OpError(complaint("nonzero", "the number of elements depends on values, which a meta "
-                                "tensor does not have"))
+        raise OpError(
+            complaint(
+                "nonzero",
+                "the number of elements depends on values, which a meta tensor does not have",
+            )
+        )
     return gathering.nonzero_of(input._array)
 
 
@@ -240,11 +315,12 @@ def argwhere(input):
 def nonzero_static(input, *, size, fill_value=-1):
     """nonzero, cut or filled up to `size` rows."""
     if size < 0:
-        raise OpError(complaint("nonzero_static", "'size' must be a non-negative integer",
-                                dict(size=size)))
+        raise OpError(
+            complaint("nonzero_static", "'size' must be a non-negative integer", dict(size=size))
+        )
     found = nonzero_positions(input)[:size]
     out = np.full((size, input.ndim), fill_value, np.int64)
-    out[:len(found)] = found
+    out[: len(found)] = found
     return from_array(out)
 
 
@@ -252,8 +328,9 @@ def nonzero_static(input, *, size, fill_value=-1):
 def masked_select(input, mask):
     """The elements where a broadcast mask holds, in order."""
     if mask.dtype is not dtypes.bool:
-        raise DtypeError(complaint("masked_select", "expected BoolTensor for mask",
-                                   dict(dtype=mask.dtype)))
+        raise DtypeError(
+            complaint("masked_select", "expected BoolTensor for mask", dict(dtype=mask.dtype))
+        )
     from flambeau.tensor.rearranging import broadcast_tensors
 
     x, mask = broadcast_tensors(input, mask)
@@ -264,20 +341,31 @@ def masked_select(input, mask):
 def masked_scatter(input, mask, source):
     """input with elements of source, in order, where the mask holds."""
     if mask.dtype is not dtypes.bool:
-        raise DtypeError(complaint("masked_scatter", "only supports boolean masks",
-                                   dict(dtype=mask.dtype)))
+        raise DtypeError(
+            complaint("masked_scatter", "only supports boolean masks", dict(dtype=mask.dtype))
+        )
     if source.dtype is not input.dtype:
-        raise DtypeError(complaint("masked_scatter", "expected self and source to have same dtypes",
-                                   dict(self=input.dtype, source=source.dtype)))
+        raise DtypeError(
+            complaint(
+                "masked_scatter",
+                "expected self and source to have same dtypes",
+                dict(self=input.dtype, source=source.dtype),
+            )
+        )
     from flambeau.tensor.rearranging import broadcast_tensors
 
     x, mask = broadcast_tensors(input, mask)
     where = nonzero(mask.reshape((-1,)))[:, 0]
     if where.numel() > source.numel():
-        raise OpError(complaint("masked_scatter", "number of elements of source < number of ones "
-                                "in mask", dict(source=source.numel(), ones=where.numel())))
+        raise OpError(
+            complaint(
+                "masked_scatter",
+                "number of elements of source < number of ones in mask",
+                dict(source=source.numel(), ones=where.numel()),
+            )
+        )
     flat = x.reshape((-1,))
-    values = source.reshape((-1,))[:where.numel()]
+    values = source.reshape((-1,))[: where.numel()]
     done = gathering.index_put(flat, values, where, dims=(0,), accumulate=False)
     return done.reshape(tuple(x.shape))
 
@@ -286,8 +374,9 @@ def masked_scatter(input, mask, source):
 def take(input, index):
     """Elements of the flattened input."""
     if index.dtype is not dtypes.int64:
-        raise DtypeError(complaint("take", "expected a long tensor for index",
-                                   dict(dtype=index.dtype)))
+        raise DtypeError(
+            complaint("take", "expected a long tensor for index", dict(dtype=index.dtype))
+        )
     return gathering.index(input.reshape((-1,)), index, dims=(0,))
 
 
@@ -301,16 +390,32 @@ def put_(self, index, source, accumulate=False):
 def put(input, index, source, accumulate=False):
     """input with source written (or added) at positions of the flattened tensor."""
     if index.dtype is not dtypes.int64:
-        raise DtypeError(complaint("put_", "expected a long tensor for index",
-                                   dict(dtype=index.dtype)))
+        raise DtypeError(
+            complaint("put_", "expected a long tensor for index", dict(dtype=index.dtype))
+        )
     if source.dtype is not input.dtype:
-        raise DtypeError(complaint("put_", "self and source expected to have the same dtype",
-                                   dict(self=input.dtype, source=source.dtype)))
+        raise DtypeError(
+            complaint(
+                "put_",
+                "self and source expected to have the same dtype",
+                dict(self=input.dtype, source=source.dtype),
+            )
+        )
     if index.numel() != source.numel():
-        raise ShapeError(complaint("put_", "expected source and index to have the same number of "
-                                   "elements", dict(source=source.numel(), index=index.numel())))
-    done = gathering.index_put(input.reshape((-1,)), source.reshape((-1,)), index.reshape((-1,)),
-                               dims=(0,), accumulate=bool(accumulate))
+        raise ShapeError(
+            complaint(
+                "put_",
+                "expected source and index to have the same number of elements",
+                dict(source=source.numel(), index=index.numel()),
+            )
+        )
+    done = gathering.index_put(
+        input.reshape((-1,)),
+        source.reshape((-1,)),
+        index.reshape((-1,)),
+        dims=(0,),
+        accumulate=bool(accumulate),
+    )
     return done.reshape(tuple(input.shape))
 
 
@@ -318,10 +423,15 @@ def put(input, index, source, accumulate=False):
 def fill_diagonal_(self, fill_value, wrap=False):
     """Fill the main diagonal; with `wrap`, that of a tall matrix starts again below."""
     if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
-        raise OpError(complaint("fill_diagonal_", "the tensor must be a matrix, or have all "
-                                "dimensions of equal length", dict(shape=list(self.shape))))
+        raise OpError(
+            complaint(
+                "fill_diagonal_",
+                "the tensor must be a matrix, or have all dimensions of equal length",
+                dict(shape=list(self.shape)),
+            )
+        )
     step, (rows, columns) = sum(self.stride()), (self.shape[0], self.shape[1])
     self.as_strided((min(self.shape),), (step,)).fill_(fill_value)
     if wrap and self.ndim == 2 and rows > columns + 1:
-        self[columns + 1:].fill_diagonal_(fill_value, wrap=True)
+        self[columns + 1 :].fill_diagonal_(fill_value, wrap=True)
     return self
