@@ -27,7 +27,8 @@ def has_nan(t) -> bool:
 def check_forward(primitive, args: tuple, out) -> None:
     """Raise at the first NaN that an op makes from operands without one."""
     outs = out if isinstance(out, tuple) else (out,)
-    if check_nan and not backward_passes and any(has_nan(o) for o in outs) and not any(has_nan(a) for a in args):
+    looking = check_nan and not backward_passes
+    if looking and any(map(has_nan, outs)) and not any(map(has_nan, args)):
         raise AutogradError(complaint(
             primitive.name, "the forward pass made NaN from inputs without NaN",
             dict(shapes=[list(a.shape) for a in args if isinstance(a, Tensor)]),

@@ -54,9 +54,10 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
 def is_one_op(query, key, value, mask) -> bool:
     """Batches of heads of one dtype, and no gradient for the mask."""
     kind = query.dtype
+    if mask is not None and (mask.requires_grad or mask.dtype not in (dtypes.bool, kind)):
+        return False
     return query.ndim == key.ndim == value.ndim == 4 and kind.is_floating_point and (
-        key.dtype is kind and value.dtype is kind) and key.shape[:2] == query.shape[:2] and (
-        mask is None or not mask.requires_grad and (mask.dtype is dtypes.bool or mask.dtype is kind))
+        key.dtype is kind and value.dtype is kind) and key.shape[:2] == query.shape[:2]
 
 
 def lower_triangle(rows: int, columns: int, device):

@@ -41,7 +41,7 @@ def constants(input: Tensor, statistics) -> tuple[Tensor, ...]:
 
 
 @root
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803  PyTorch's names
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(group_norm, mean, 1 / standard deviation), the statistics per sample and group."""
     flat = input.reshape((N, group, C // group * HxW))
     y, mean, rstd = normalisation.layer_norm(flat, None, None, dims=1, eps=float(eps))
@@ -140,8 +140,9 @@ def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
 def _chunk_cat(tensors, dim, num_chunks):
     """Each tensor cut into chunks along dim, padded and flattened behind it; then joined."""
     if not len(tensors) or num_chunks < 1 or any(
-            dim >= t.ndim or dim < -t.ndim or t.shape[:dim % t.ndim] != tensors[0].shape[:dim % t.ndim] or
-            t.dtype is not tensors[0].dtype for t in tensors):
+            not -t.ndim <= dim < t.ndim
+            or t.shape[:dim % t.ndim] != tensors[0].shape[:dim % t.ndim]
+            or t.dtype is not tensors[0].dtype for t in tensors):
         raise OpError(complaint("_chunk_cat", "num_chunks must be positive, and tensors of one "
                                 "dtype and equal sizes before dim", dict(
                                     dim=dim, num_chunks=num_chunks, tensors=len(tensors))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from flambeau.core.errors import OpError, complaint
@@ -38,7 +39,7 @@ def borders(given: list, are_offsets: bool) -> list:
     if given and isinstance(given[0], list):
         return [borders(row, are_offsets) for row in given]
     if are_offsets:
-        return list(zip(given[:-1], given[1:]))
+        return list(itertools.pairwise(given))
     ends = [sum(given[:k + 1]) for k in range(len(given))]
     return [(e - n, e) for n, e in zip(given, ends)]
 

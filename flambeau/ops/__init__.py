@@ -1,4 +1,4 @@
-"""The registry and all definitions of primitives; also where PyTorch's tools look for `ops.aten`."""
+"""The registry and all definitions of primitives; also where tools look for `ops.aten`."""
 
 from __future__ import annotations
 

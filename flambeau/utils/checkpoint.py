@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from flambeau.autograd.function import Function
-from flambeau.autograd.modes import enable_grad
 from flambeau.autograd.gradients import backward
+from flambeau.autograd.modes import enable_grad
 from flambeau.autograd.saved import saved_tensors_hooks
 from flambeau.core.context import state
 from flambeau.core.errors import AutogradError, ValueRangeError, complaint
@@ -15,18 +16,30 @@ from flambeau.random.generator import default_generator
 from flambeau.tensor.tensor import Tensor, alias
 
 
-def checkpoint(function: Callable, *args, use_reentrant: bool | None = None,
-               context_fn: Callable | None = None, determinism_check: str = "default",
-               debug: bool = False, preserve_rng_state: bool = True, **kwargs) -> Any:
+def checkpoint(
+    function: Callable,
+    *args,
+    use_reentrant: bool | None = None,
+    context_fn: Callable | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    preserve_rng_state: bool = True,
+    **kwargs,
+) -> Any:
     """function(*args, **kwargs) without keeping what its backward pass needs.
 
     It runs again when the backward pass reaches it, with the random state of the first run.
     """
     if use_reentrant:
         if kwargs or context_fn is not None:
-            raise ValueRangeError(complaint(
-                "checkpoint", "use_reentrant=True takes neither keyword arguments nor context_fn",
-                dict(keywords=sorted(kwargs)), "Pass use_reentrant=False."))
+            raise ValueRangeError(
+                complaint(
+                    "checkpoint",
+                    "use_reentrant=True takes neither keyword arguments nor context_fn",
+                    dict(keywords=sorted(kwargs)),
+                    "Pass use_reentrant=False.",
+                )
+            )
         return _Reentrant.apply(function, preserve_rng_state, *args)
     return replayed(function, args, kwargs, context_fn, preserve_rng_state)
 
@@ -48,8 +61,9 @@ def random_state(saved):
 def replayed(function, args, kwargs, context_fn, preserve: bool):
     """Saved values become their number; the first one asked for runs the function again."""
     saved_state = default_generator.engine.get_state() if preserve else None
-    forward_context, replay_context = context_fn() if context_fn else (
-        contextlib.nullcontext(), contextlib.nullcontext())
+    forward_context, replay_context = (
+        context_fn() if context_fn else (contextlib.nullcontext(), contextlib.nullcontext())
+    )
     counter = [0]
     values: dict[int, Tensor] = {}
 
@@ -67,16 +81,23 @@ def replayed(function, args, kwargs, context_fn, preserve: bool):
             before = state.grad_enabled
             state.grad_enabled = True
             try:
-                with random_state(saved_state), replay_context, saved_tensors_hooks(
-                        keep, values.__getitem__):
+                with (
+                    random_state(saved_state),
+                    replay_context,
+                    saved_tensors_hooks(keep, values.__getitem__),
+                ):
                     function(*args, **kwargs)
             finally:
                 state.grad_enabled = before
         if number not in values:
-            raise AutogradError(complaint(
-                "checkpoint", "the function saved fewer tensors when it ran again", dict(
-                    first=counter[0], again=len(values)),
-                "A checkpointed function must do the same each time it is called."))
+            raise AutogradError(
+                complaint(
+                    "checkpoint",
+                    "the function saved fewer tensors when it ran again",
+                    dict(first=counter[0], again=len(values)),
+                    "A checkpointed function must do the same each time it is called.",
+                )
+            )
         return values.pop(number)
 
     with forward_context, saved_tensors_hooks(pack, unpack):
@@ -99,11 +120,17 @@ class _Reentrant(Function):
         with enable_grad(), random_state(ctx.state):
             outputs = ctx.function(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        pairs = [(o, g) for o, g in zip(outputs, grads)
-                 if isinstance(o, Tensor) and o.requires_grad]
+        pairs = [
+            (o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad
+        ]
         if not pairs:
-            raise AutogradError(complaint("checkpoint", "none of the outputs has "
-                                          "requires_grad=True, this checkpoint() is not necessary"))
+            raise AutogradError(
+                complaint(
+                    "checkpoint",
+                    "none of the outputs has "
+                    "requires_grad=True, this checkpoint() is not necessary",
+                )
+            )
         backward([o for o, _ in pairs], [g for _, g in pairs])
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs))
 
@@ -117,8 +144,13 @@ def again(value):
     return leaf
 
 
-def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None,
-                          preserve_rng_state: bool = True):
+def checkpoint_sequential(
+    functions,
+    segments: int,
+    input,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+):
     """Checkpoint a sequence of modules in `segments` parts; the last part runs normally."""
     layers = list(functions.children()) if hasattr(functions, "children") else list(functions)
     size = len(layers) // segments
@@ -133,8 +165,12 @@ def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool |
 
     end = 0
     for end in range(size, size * (segments - 1) + 1, size):
-        input = checkpoint(run(end - size, end), input, use_reentrant=use_reentrant,
-                           preserve_rng_state=preserve_rng_state)
+        input = checkpoint(
+            run(end - size, end),
+            input,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve_rng_state,
+        )
     return run(size * (segments - 1), len(layers))(input)
 
 

@@ -62,7 +62,7 @@ def test_functions_of_square_matrices(name, shape, kind):
     outputs = {"lu_factor": lambda r: (r[0],), "slogdet": lambda r: (r[0], r[1])}.get(
         name, lambda r: (r,))
     if kind == "float64" and name == "slogdet":
-        outputs = lambda r: (r[1],)  # noqa: E731  the sign is constant
+        outputs = lambda r: (r[1],)
     compare(lambda lib, x: getattr(lib.linalg, name)(x), drawn(shape, kind), outputs=outputs)
 
 
@@ -81,10 +81,10 @@ def test_solvers(kind, left):
     a, b = drawn((2, 3, 3), kind), drawn((3, 3), kind, 1)
     compare(lambda lib, x, y: lib.linalg.solve(x, y, left=left), a, b)
     for upper in (True, False):
-        compare(lambda lib, x, y: lib.linalg.solve_triangular(  # noqa: B023
+        compare(lambda lib, x, y: lib.linalg.solve_triangular(
             x, y, upper=upper, left=left), a, b)  # noqa: B023
     for adjoint in (True, False):
-        compare(lambda lib, x, y: lib.linalg.lu_solve(  # noqa: B023
+        compare(lambda lib, x, y: lib.linalg.lu_solve(
             *lib.linalg.lu_factor(x), y, left=left, adjoint=adjoint), a, b)  # noqa: B023
 
 
@@ -110,7 +110,7 @@ def test_spectra(kind):
                 outputs=lambda r: (r[0], r[1].abs()))
         compare(lambda lib, x: lib.linalg.eigvalsh(x, uplo), x)  # noqa: B023
     y = drawn((3, 3), kind)
-    order = lambda w: (w.abs(),)  # noqa: E731
+    order = lambda w: (w.abs(),)
     compare(lambda lib, x: lib.linalg.eigvals(x), y, outputs=order)
     compare(lambda lib, x: lib.linalg.eig(x), y, outputs=lambda r: (r[0].abs(), r[1].abs()))
 

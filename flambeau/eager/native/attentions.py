@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
