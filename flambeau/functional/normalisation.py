@@ -36,6 +36,8 @@ def batch_norm(
     eps=1e-5,
 ):
     """Normalise each channel by its batch statistics (training) or by the running ones."""
+    if input.ndim == 1 and not input.numel():
+        return input.clone()
     if not training:
         return normalised_by(input, running_mean, running_var, weight, bias, eps)
     if input.ndim < 2:

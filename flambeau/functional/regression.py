@@ -28,6 +28,16 @@ def matched(op: str, input, target):
     return input, target
 
 
+def known(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueRangeError(
+            complaint(
+                "loss",
+                f"{reduction} is not a valid value for reduction, which is 'none', 'mean' or 'sum'",
+            )
+        )
+
+
 def weighted(loss, weight, reduction: str):
     if weight is None:
         return reduced(loss, reduction)
@@ -350,6 +360,7 @@ def multi_margin_loss(
 ):
     """sum over wrong classes of max(0, margin - x[y] + x[i])^p / C."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    known(reduction)
     if p not in (1, 2):
         raise ValueRangeError(
             complaint("multi_margin_loss", "only p == 1 and p == 2 supported", dict(p=p))
@@ -386,6 +397,7 @@ def multi_margin_loss(
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinge loss between target classes (before the first -1) and all others."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    known(reduction)
     if input.shape != target.shape or input.ndim > 2 or input.shape[-1:] == (0,):
         raise ShapeError(
             complaint(

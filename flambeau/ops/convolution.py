@@ -60,6 +60,12 @@ def conv_meta(x: Spec, w: Spec, b: Spec | None, *, stride, padding, dilation, gr
     if b is not None and tuple(b.shape) != (w.shape[0],):
         raise ShapeError(complaint("conv", f"expected bias to be 1-dimensional with {w.shape[0]} "
                                    "elements", dict(bias=list(b.shape))))
+    if b is not None and b.dtype is not x.dtype:
+        raise DtypeError(
+            complaint(
+                "conv", "input and bias must have one dtype", dict(input=x.dtype, bias=b.dtype)
+            )
+        )
     shape = (x.shape[0], w.shape[0], *(max(n, 0) for n in sizes))
     return spec(x.dtype, shape, layout_like((x, w), shape), common_device("conv", [x, w]))
 

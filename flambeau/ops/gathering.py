@@ -20,8 +20,9 @@ def check_bounds(op: str, index: np.ndarray, size: int, dim: int) -> None:
     """Every index in [-size, size)."""
     if index.size and (index.min() < -size or index.max() >= size):
         bad = index[(index < -size) | (index >= size)].flat[0]
-        raise IndexOutOfRange(complaint(
-            op, f"index {bad} is out of bounds for dimension {dim} with size {size}"))
+        raise IndexOutOfRange(
+            complaint(op, f"index {bad} is out of bounds for dimension {dim} with size {size}")
+        )
 
 
 # index: x[i, :, j] with integer tensors ------------------------------------------------------
@@ -33,9 +34,13 @@ def indexed_shape(x: Spec, indices: tuple[Spec, ...], dims: tuple[int, ...]) -> 
     try:
         block = broadcast_shapes("index", *(i.shape for i in indices))
     except ShapeError as error:
-        raise IndexOutOfRange(complaint(
-            "index", "indexing tensors could not be broadcast together",
-            dict(shapes=" and ".join(str(list(i.shape)) for i in indices)))) from error
+        raise IndexOutOfRange(
+            complaint(
+                "index",
+                "indexing tensors could not be broadcast together",
+                dict(shapes=" and ".join(str(list(i.shape)) for i in indices)),
+            )
+        ) from error
     rest = [n for d, n in enumerate(x.shape) if d not in dims]
     at = dims[0] if adjacent(dims) else 0
     return [*rest[:at], *block, *rest[at:]]
@@ -59,7 +64,7 @@ def index_key(op: str, shape: tuple, indices, dims) -> tuple:
 
 
 def index_ref(x, *indices, dims):
-    return np.ascontiguousarray(x[index_key("index", x.shape, indices, dims)])
+    return np.asarray(x[index_key("index", x.shape, indices, dims)], order="C")
 
 
 def index_vjp(ct, _x, indices, dims):
@@ -74,8 +79,14 @@ def index_samples(rng):
     yield (rng.normal(size=(3, 2)), np.zeros((0,), np.int64)), dict(dims=(0,))
 
 
-index = primitive("index", meta=index_meta, ref=index_ref, vjp=dict(x=index_vjp),
-                  samples=index_samples, exact=True)
+index = primitive(
+    "index",
+    meta=index_meta,
+    ref=index_ref,
+    vjp=dict(x=index_vjp),
+    samples=index_samples,
+    exact=True,
+)
 
 
 def accumulate_meta(src: Spec, *indices: Spec, shape, dims) -> Spec:
@@ -100,8 +111,7 @@ def add_at(out: np.ndarray, key: tuple, src) -> None:
         np.add.at(out, key, src)
         return
     where = arrays[0].reshape(-1) % out.shape[0]
-    rows = np.broadcast_to(src, (*arrays[0].shape, *out.shape[1:])).reshape(
-        where.size, -1)
+    rows = np.broadcast_to(src, (*arrays[0].shape, *out.shape[1:])).reshape(where.size, -1)
     order = np.argsort(where, kind="stable")
     ordered = where[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -121,8 +131,13 @@ def accumulate_samples(rng):
 
 
 # The adjoint of index.
-index_accumulate = primitive("index_accumulate", meta=accumulate_meta, ref=accumulate_ref,
-                             vjp=dict(src=accumulate_vjp), samples=accumulate_samples)
+index_accumulate = primitive(
+    "index_accumulate",
+    meta=accumulate_meta,
+    ref=accumulate_ref,
+    vjp=dict(src=accumulate_vjp),
+    samples=accumulate_samples,
+)
 
 
 def put_meta(x: Spec, src: Spec, *indices: Spec, dims, accumulate) -> Spec:
@@ -164,8 +179,15 @@ def put_samples(rng):
             yield (x, rng.normal(size=x[key].shape), *indices), dict(params, accumulate=accumulate)
 
 
-index_put = primitive("index_put", meta=put_meta, ref=put_ref, write=put_write, vjp=put_vjp,
-                      samples=put_samples, exact=True)
+index_put = primitive(
+    "index_put",
+    meta=put_meta,
+    ref=put_ref,
+    write=put_write,
+    vjp=put_vjp,
+    samples=put_samples,
+    exact=True,
+)
 
 
 # nonzero -------------------------------------------------------------------------------------

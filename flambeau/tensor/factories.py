@@ -10,7 +10,7 @@ from flambeau.core.dtype import of_number
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import dense_strides
 from flambeau.ops import creation
-from flambeau.ops.dims import normal_shape
+from flambeau.ops.dims import int_argument, normal_shape
 from flambeau.ops.views import as_strided
 from flambeau.tensor.conversion import strides_for
 from flambeau.tensor.layout import contiguous_format, preserve_format
@@ -196,6 +196,7 @@ def linspace(
 ):
     """`steps` equally spaced numbers from start to end, both included."""
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    steps = int_argument("linspace", "steps", steps)
     if steps < 0:
         raise OpError(
             complaint("linspace", "number of steps must be non-negative", dict(steps=steps))

@@ -8,7 +8,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.device import of as device_of
 from flambeau.core.errors import AutogradError, OpError, ValueRangeError, complaint
 from flambeau.core.spec import contiguous_strides, spec
-from flambeau.ops.dims import normal_dim, normal_shape
+from flambeau.ops.dims import normal_shape
 from flambeau.ops.windows import extent
 from flambeau.tensor.factories import filled
 from flambeau.tensor.interop import tensor
@@ -53,7 +53,10 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
         raise OpError(complaint("empty_permuted", "Number of dimensions in size does not match the "
                                 "length of the physical_layout", dict(
                                     size=size, physical_layout=physical_layout)))
-    order = [normal_dim("empty_permuted", d, len(size)) for d in physical_layout]
+    if any(not 0 <= d < len(size) for d in physical_layout):
+        raise OpError(complaint("empty_permuted", "dimensions must be within those of size", dict(
+            physical_layout=physical_layout)))
+    order = list(physical_layout)
     if len(set(order)) != len(order):
         raise OpError(complaint("empty_permuted", "Duplicate dim not allowed", dict(
             physical_layout=physical_layout)))

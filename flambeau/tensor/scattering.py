@@ -40,7 +40,7 @@ def checked_index(op: str, x: Tensor, index: Tensor, d: int, along: bool) -> Ten
     return index if index.dtype is dtypes.int64 else index.long()
 
 
-@public
+@public(exact_out=True)
 def gather(input, dim, index, *, sparse_grad=False):
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on."""
     d = normal_dim("gather", dim, input.ndim)
