@@ -13,10 +13,12 @@ from flambeau.random import Generator as Generator
 from flambeau.tensor.layout import layout as layout
 from flambeau.tensor.layout import memory_format as memory_format
 from flambeau.tensor.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from flambeau.tensor.overrides import no_torch_function as _disabled_torch_function_impl
 from flambeau.tensor.overrides import switch as _switch
 from flambeau.tensor.tensor import Tensor as TensorBase
 
 _TensorBase = TensorBase
+__all__ = ["_disabled_torch_function_impl", "_set_grad_enabled"]
 
 
 def _get_tracing_state() -> Any:

@@ -87,7 +87,8 @@ def detach_(input):
 
 
 def _data(self: Tensor) -> Tensor:
-    new = alias(self)
+    kind = Tensor if getattr(type(self), "_plain_results", False) else type(self)
+    new = alias(self, kind)
     new._storage = new._storage.alias()
     return new
 

@@ -32,8 +32,13 @@ def getitem(self: Tensor, key) -> Tensor:
         return select(self, 0, key)
     x, indices = viewed(self, key)
     if not indices:
-        return x if x is not self else views.view(self, shape=tuple(self.shape)) \
-            if self._spec.is_contiguous else views.permute(self, dims=tuple(range(self.ndim)))
+        return (
+            x
+            if x is not self
+            else views.view(self, shape=tuple(self.shape))
+            if self._spec.is_contiguous
+            else views.permute(self, dims=tuple(range(self.ndim)))
+        )
     dims = tuple(sorted(indices))
     return index_primitive(x, *[indices[d] for d in dims], dims=dims)
 
@@ -48,16 +53,22 @@ def setitem(self: Tensor, key, value) -> None:
         value = tensor(value, dtype=self.dtype)
     x, indices = viewed(self, key)
     if not isinstance(value, (Tensor, int, float, complex)):
-        raise ArgumentError(complaint("setitem", "the value must be a tensor or a number",
-                                      dict(value=type(value).__name__)))
+        raise ArgumentError(
+            complaint(
+                "setitem",
+                "the value must be a tensor or a number",
+                dict(value=type(value).__name__),
+            )
+        )
     if not indices:
         context.bind_inplace(copy, x, (trimmed(value, x.ndim),), {})
         return
     dims = tuple(sorted(indices))
     if isinstance(value, Tensor) and value.dtype is not self.dtype:
         value = convert(value, dtype=self.dtype)
-    context.bind_inplace(index_put, x, (x, value, *[indices[d] for d in dims]),
-                         dict(dims=dims, accumulate=False))
+    context.bind_inplace(
+        index_put, x, (x, value, *[indices[d] for d in dims]), dict(dims=dims, accumulate=False)
+    )
 
 
 def trimmed(value, rank: int):
@@ -98,22 +109,31 @@ def viewed(x: Tensor, key) -> tuple[Tensor, dict[int, Tensor]]:
 
 def key_parts(x: Tensor, key) -> list:
     """The key as a list of ints, slices, None and tensors, with Ellipsis written out."""
-    if isinstance(key, list) and len(key) < 32 and any(
-            isinstance(k, (slice, type(None), type(...), Tensor, list, tuple)) for k in key):
+    if (
+        isinstance(key, list)
+        and len(key) < 32
+        and any(isinstance(k, (slice, type(None), type(...), Tensor, list, tuple)) for k in key)
+    ):
         key = tuple(key)  # as NumPy once did, and PyTorch still does
     parts = [plain_part(x, k) for k in (key if isinstance(key, tuple) else (key,))]
-    used = sum(0 if p is None or p is Ellipsis else
-               p.ndim if isinstance(p, Tensor) and p.dtype in (dtypes.bool, dtypes.uint8) else 1
-               for p in parts)
+    used = sum(
+        0
+        if p is None or p is Ellipsis
+        else p.ndim
+        if isinstance(p, Tensor) and p.dtype in (dtypes.bool, dtypes.uint8)
+        else 1
+        for p in parts
+    )
     if used > x.ndim:
-        raise IndexOutOfRange(complaint(
-            "index", "too many indices for tensor", dict(indices=used, dimensions=x.ndim)))
+        raise IndexOutOfRange(
+            complaint("index", "too many indices for tensor", dict(indices=used, dimensions=x.ndim))
+        )
     dots = [i for i, p in enumerate(parts) if p is Ellipsis]
     if len(dots) > 1:
         raise IndexOutOfRange(complaint("index", "an index can only have a single ellipsis"))
     fill = [slice(None)] * (x.ndim - used)
     if dots:
-        return [*parts[:dots[0]], *fill, *parts[dots[0] + 1:]]
+        return [*parts[: dots[0]], *fill, *parts[dots[0] + 1 :]]
     return parts
 
 
@@ -124,9 +144,13 @@ def plain_part(x: Tensor, part):
         return tensor(part, device=x.device)
     if isinstance(part, Tensor):
         if part.dtype.category > dtypes.INTEGER:
-            raise IndexOutOfRange(complaint(
-                "index", "tensors used as indices must be long, int, byte or bool tensors",
-                dict(dtype=part.dtype)))
+            raise IndexOutOfRange(
+                complaint(
+                    "index",
+                    "tensors used as indices must be long, int, byte or bool tensors",
+                    dict(dtype=part.dtype),
+                )
+            )
         if part.ndim == 0 and part.dtype.category == dtypes.INTEGER and part._array is not None:
             return int(part._array)
         return part
@@ -137,30 +161,45 @@ def plain_part(x: Tensor, part):
         return made if made.numel() else convert(made, dtype=dtypes.int64)
     if hasattr(part, "__index__"):
         return part.__index__()
-    raise IndexOutOfRange(complaint(
-        "index", "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
-        "are valid indices", dict(got=type(part).__name__)))
+    raise IndexOutOfRange(
+        complaint(
+            "index",
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+            "are valid indices",
+            dict(got=type(part).__name__),
+        )
+    )
 
 
 def mask_columns(x: Tensor, dim: int, mask: Tensor) -> list[Tensor]:
     """A boolean mask as one index tensor per dimension that it covers."""
-    if tuple(x.shape[dim:dim + mask.ndim]) != tuple(mask.shape):
-        raise IndexOutOfRange(complaint(
-            "index", "the shape of the mask must match the shape of the indexed tensor",
-            dict(mask=list(mask.shape), tensor=list(x.shape), dimension=dim)))
+    if tuple(x.shape[dim : dim + mask.ndim]) != tuple(mask.shape):
+        raise IndexOutOfRange(
+            complaint(
+                "index",
+                "the shape of the mask must match the shape of the indexed tensor",
+                dict(mask=list(mask.shape), tensor=list(x.shape), dimension=dim),
+            )
+        )
     found = nonzero_of(mask._array)
     return [from_array(np.ascontiguousarray(found[:, k])) for k in range(mask.ndim)]
 
 
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     if x._spec.ndim == 0:
-        raise IndexOutOfRange(complaint(
-            "index", "invalid index of a 0-dim tensor", None,
-            "Use `tensor.item()` to convert a 0-dim tensor to a Python number."))
+        raise IndexOutOfRange(
+            complaint(
+                "index",
+                "invalid index of a 0-dim tensor",
+                None,
+                "Use `tensor.item()` to convert a 0-dim tensor to a Python number.",
+            )
+        )
     n = x._spec.shape[dim]
     if not -n <= index < n:
-        raise IndexOutOfRange(complaint(
-            "index", f"index {index} is out of bounds for dimension {dim} with size {n}"))
+        raise IndexOutOfRange(
+            complaint("index", f"index {index} is out of bounds for dimension {dim} with size {n}")
+        )
     return views.select(x, dim=dim, index=index % n)
 
 
@@ -169,8 +208,14 @@ def sliced(x: Tensor, dim: int, part: slice) -> Tensor:
         return x
     step = 1 if part.step is None else part.step.__index__()
     if step <= 0:
-        raise ValueRangeError(complaint("index", "slice step must be positive", dict(step=step),
-                                        "Use torch.flip to reverse."))
+        raise ValueRangeError(
+            complaint(
+                "index",
+                "slice step must be positive",
+                dict(step=step),
+                "Use torch.flip to reverse.",
+            )
+        )
     start, stop, step = slice(part.start, part.stop, step).indices(x._spec.shape[dim])
     return views.slice(x, dim=dim, start=start, stop=max(stop, start), step=step)
 
@@ -178,9 +223,12 @@ def sliced(x: Tensor, dim: int, part: slice) -> Tensor:
 def iterate(self: Tensor):
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
+    if switch.active:
+        return iter(self.unbind(0))
     return iter([select(self, 0, i) for i in range(self.shape[0])])
 
 
+getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
 Tensor.__getitem__ = getitem
 Tensor.__setitem__ = setitem
 Tensor.__iter__ = iterate

@@ -38,10 +38,22 @@ def operand(value):
     return NotImplemented
 
 
+# What `__torch_function__` is shown for an operator, where that is a named function.
+SHOWN = dict(add="add", radd="add", sub="sub", mul="mul", rmul="mul", truediv="div",
+             rtruediv="__rdiv__", mod="remainder", pow="pow", ne="ne", lt="lt", le="le", gt="gt",
+             ge="ge", iadd="add_", isub="sub_", imul="mul_", itruediv="div_")
+
+
+def shown(operator: Callable) -> Callable:
+    """The public function that an operator is."""
+    name = SHOWN.get(operator.__name__.strip("_"))
+    return getattr(Tensor, name) if name else operator
+
+
 def binary_operator(name: str, primitive) -> Callable:
     def forward(self, other):
         if switch.active:
-            result = handle(forward, (self, other), NOTHING)
+            result = handle(shown(forward), (self, other), NOTHING)
             if result is not NotImplemented:
                 return result
         if not isinstance(other, Tensor) and other.__class__ not in NUMBERS:
@@ -57,7 +69,7 @@ def binary_operator(name: str, primitive) -> Callable:
 def reflected_operator(name: str, primitive) -> Callable:
     def reflected(self, other):
         if switch.active:
-            result = handle(reflected, (self, other), NOTHING)
+            result = handle(shown(reflected), (self, other), NOTHING)
             if result is not NotImplemented:
                 return result
         other = operand(other)
@@ -75,7 +87,7 @@ def reflected_operator(name: str, primitive) -> Callable:
 def inplace_operator(name: str, primitive) -> Callable:
     def inplace(self, other):
         if switch.active:
-            result = handle(inplace, (self, other), NOTHING)
+            result = handle(shown(inplace), (self, other), NOTHING)
             if result is not NotImplemented:
                 return result
         other = operand(other)

@@ -43,6 +43,11 @@ switch = _Switch()
 modes = _Modes()
 
 
+def no_torch_function(func: Callable, types, args=(), kwargs=None):
+    """As the `__torch_function__` of a class: its tensors are treated as plain ones."""
+    return NotImplemented
+
+
 def interested(values) -> list:
     """Arguments whose class overrides, subclasses before their bases, otherwise in order."""
     found: list[Any] = []
@@ -51,8 +56,9 @@ def interested(values) -> list:
             found += [x for x in interested(v) if type(x) not in map(type, found)]
             continue
         cls = type(v)
-        if cls is Tensor or getattr(cls, "_plain_results", False) or not hasattr(
-                cls, "__torch_function__") or cls in map(type, found):
+        if cls is Tensor or getattr(cls, "_plain_results", False) or cls in map(type, found):
+            continue
+        if getattr(cls, "__torch_function__", None) in (None, no_torch_function):
             continue
         at = next((i for i, x in enumerate(found) if issubclass(cls, type(x))), len(found))
         found.insert(at, v)

@@ -18,8 +18,9 @@ def matmul(input, other):
     """Vectors are taken as rows or columns; leading dimensions broadcast as batches."""
     x, y = tensor_argument("matmul", input), tensor_argument("matmul", other, "other")
     if x.ndim == 0 or y.ndim == 0:
-        raise ShapeError(complaint("matmul", "both arguments need to be at least 1D",
-                                   dict(x=x.ndim, y=y.ndim)))
+        raise ShapeError(
+            complaint("matmul", "both arguments need to be at least 1D", dict(x=x.ndim, y=y.ndim))
+        )
     if x.ndim == 2 and y.ndim == 2:
         return products.matmul(x, y)
     if x.ndim == 1:
@@ -27,8 +28,11 @@ def matmul(input, other):
     if y.ndim == 1:
         return squeezed(matmul(x, unsqueezed(y, 1)), -1)
     if y.ndim == 2:
-        rows = reshape(x, (-1, x.shape[-1])) if x.numel() else reshape(
-            x, (x.shape[:-1].numel(), x.shape[-1]))
+        rows = (
+            reshape(x, (-1, x.shape[-1]))
+            if x.numel()
+            else reshape(x, (x.shape[:-1].numel(), x.shape[-1]))
+        )
         return reshape(products.matmul(rows, y), (*x.shape[:-1], y.shape[-1]))
     batch = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
     return products.matmul(batched(x, batch), batched(y, batch))
@@ -47,8 +51,11 @@ def batched(x: Tensor, batch: tuple) -> Tensor:
 def ranked(op: str, rank: int, *tensors: Tensor) -> None:
     for t in tensors:
         if tensor_argument(op, t).ndim != rank:
-            raise ShapeError(complaint(op, f"expected {rank}-D tensors", dict(
-                shapes=[list(t.shape) for t in tensors])))
+            raise ShapeError(
+                complaint(
+                    op, f"expected {rank}-D tensors", dict(shapes=[list(t.shape) for t in tensors])
+                )
+            )
 
 
 @public
@@ -78,20 +85,33 @@ def dot(input, tensor):
     """Sum of products of two vectors."""
     tensor_argument("dot", input), tensor_argument("dot", tensor, "tensor")
     if input.ndim != 1 or tensor.ndim != 1:
-        raise ShapeError(complaint("dot", "1D tensors expected", dict(
-            shapes=[list(input.shape), list(tensor.shape)])))
+        raise ShapeError(
+            complaint(
+                "dot", "1D tensors expected", dict(shapes=[list(input.shape), list(tensor.shape)])
+            )
+        )
     if input.dtype is not tensor.dtype:
-        raise DtypeError(complaint("dot", "expected both vectors to have same dtype", dict(
-            dtypes=[input.dtype, tensor.dtype])))
+        raise DtypeError(
+            complaint(
+                "dot",
+                "expected both vectors to have same dtype",
+                dict(dtypes=[input.dtype, tensor.dtype]),
+            )
+        )
     if input.shape != tensor.shape:
-        raise ShapeError(complaint("dot", "inconsistent tensor size", dict(
-            shapes=[list(input.shape), list(tensor.shape)])))
+        raise ShapeError(
+            complaint(
+                "dot",
+                "inconsistent tensor size",
+                dict(shapes=[list(input.shape), list(tensor.shape)]),
+            )
+        )
     return (input * tensor).sum(dtype=input.dtype)
 
 
 def matmul_operator(self, other):
     if switch.active:
-        result = handle(matmul_operator, (self, other), {})
+        result = handle(matmul, (self, other), {})
         if result is not NotImplemented:
             return result
     other = operand(other)

@@ -83,6 +83,11 @@ def _overridable(name: str, f: Callable) -> Callable:
     return call
 
 
+def public_property(name: str, get: Callable, put: Callable | None = None) -> None:
+    """An attribute of Tensor that subclasses and modes see as a call of its getter."""
+    setattr(Tensor, name, property(_overridable(name, get), put))
+
+
 def _with_out(name: str, f: Callable, exact: bool) -> Callable:
     @functools.wraps(f)
     def call(*args, out=None, **kwargs):

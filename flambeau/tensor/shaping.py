@@ -10,7 +10,7 @@ from flambeau.core.spec import contiguous_strides
 from flambeau.ops import triangles, views
 from flambeau.ops.casts import copy
 from flambeau.ops.dims import inferred_shape, int_argument, normal_dim
-from flambeau.tensor.public import public
+from flambeau.tensor.public import public, public_property
 from flambeau.tensor.tensor import Tensor
 
 
@@ -191,11 +191,11 @@ def unflatten(input, dim, sizes):
     return view_sizes(input, (*input.shape[:d], *inner, *input.shape[d + 1:]))
 
 
-Tensor.T = property(lambda self: views.permute(self, dims=tuple(reversed(range(self.ndim)))))
-Tensor.H = property(lambda self: self.mH)
-Tensor.mT = property(lambda self: self.transpose(-2, -1))
-Tensor.mH = property(lambda self: self.transpose(-2, -1).conj()
-                     if self.dtype.is_complex else self.transpose(-2, -1))
+public_property("T", lambda self: views.permute(self, dims=tuple(reversed(range(self.ndim)))))
+public_property("H", lambda self: self.mH)
+public_property("mT", lambda self: self.transpose(-2, -1))
+public_property("mH", lambda self: self.transpose(-2, -1).conj()
+                if self.dtype.is_complex else self.transpose(-2, -1))
 
 
 @public(inplace=True)

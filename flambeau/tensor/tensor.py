@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flambeau.core.device import CPU
+from flambeau.core.dtype import FLOAT, from_numpy_dtype
 from flambeau.core.dtype import dtype as DType
-from flambeau.core.dtype import from_numpy_dtype
-from flambeau.core.errors import ValueRangeError, complaint
+from flambeau.core.errors import AutogradError, ValueRangeError, complaint
 from flambeau.core.spec import Size, Spec, spec
 from flambeau.ops.dims import normal_dim
 from flambeau.tensor.storage import Storage, storage_of_array
@@ -116,6 +116,10 @@ class Tensor:
     @staticmethod
     def _make_subclass(cls, data, require_grad: bool = False) -> Tensor:
         """A `cls` on the memory of `data`, without history."""
+        if require_grad and data._spec.dtype.category < FLOAT:
+            raise AutogradError(complaint(
+                cls.__name__, "only Tensors of floating point and complex dtype can require "
+                "gradients", dict(dtype=data._spec.dtype), "Pass requires_grad=False."))
         t = alias(data, cls)
         t._requires_grad = bool(require_grad)
         return t
