@@ -2,6 +2,7 @@
 
 from flambeau.func.rules import (
     along,
+    matrices,
     pointwise,
     positions,
     products,
@@ -15,6 +16,7 @@ __all__ = [
     "FAMILIES",
     "RULES",
     "along",
+    "matrices",
     "padded",
     "pointwise",
     "positions",
