@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import postorder
 from flambeau.loops.affine import Affine, affine, offset
-from flambeau.loops.expr import Expr, cast, const
+from flambeau.loops.expr import Expr, apply, cast, const, where
 from flambeau.loops.nest import Buf, Nest
 from flambeau.loops.substitute import Substitution
+from flambeau.schedule.cost import trips
 
 INT64 = dtypes.int64
+CACHED_TERMS = 1 << 16  # of a fold that may as well read its row twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,20 @@ def flat_node(node: Expr, args: tuple) -> Expr:
         return node.make(
             "reduce", node.dtype, (value, linear_index(iters), *iters), (node.attr[0], 2)
         )
+    if node.kind == "reduce" and node.attr[0] == "logaddexp" and trips(args[1:]) <= CACHED_TERMS:
+        return two_passes(*args)
     if node.kind in ("floordiv", "mod", "check") and node.dtype is INT64:
         return affine(node.with_args(args)).expression()
     return node.with_args(args)
+
+
+def two_passes(value: Expr, *iters: Expr) -> Expr:
+    """log(sum(exp)) of a row in cache: its maximum, then one exponential a term."""
+    top = Expr.make("reduce", value.dtype, (value, *iters), ("max", 1))
+    odd = apply("isinf", top) | apply("isnan", top)
+    pivot = where(odd, 0.0, top)
+    total = Expr.make("reduce", value.dtype, (apply("exp", value - pivot), *iters), ("add", 1))
+    return where(odd, top, pivot + apply("log", total))
 
 
 def linear_index(iters: list[Expr]) -> Expr:

@@ -98,8 +98,8 @@ def test_every_dtype(agree, name, target):
     agree(nest((7, 33), lambda i: where(u[i] < v[i[::-1]], u[i], v[i[::-1]])), target=target)
 
 
-@pytest.mark.parametrize("source", DTYPES)
-@pytest.mark.parametrize("wanted", DTYPES)
+@pytest.mark.parametrize("source", [*DTYPES, "uint16", "uint64"])
+@pytest.mark.parametrize("wanted", [*DTYPES, "uint16", "uint64"])
 def test_casts(agree, source, wanted):
     u = Buf("u", (50,), None, source)
     agree(nest((50,), lambda i: cast(u[i], wanted)))
@@ -359,6 +359,7 @@ def test_whole_tensors_and_their_pieces(agree):
     agree(nest((), lambda i: reduce("add", x.shape, lambda r: x[r])))
     agree(nest((), lambda i: reduce("welford", x.shape, lambda r: x[r])))
     agree(nest((), lambda i: reduce("argmin", x.shape, lambda r: x[r])))
+    agree(nest((), lambda i: reduce("logaddexp", x.shape, lambda r: x[r])))
     y = Buf("y", (60_001, 5))
     agree(nest((5,), lambda i: reduce("add", (60_001,), lambda r: y[r + i])), scale=30)
     agree(softmax(Buf("z", (300_000,)), 0))

@@ -58,7 +58,10 @@ class Folding:
 
     def update(self, held: list[Value], values: list[Value], mask: Value | None) -> list[Value]:
         """Fold one value a lane into `held`, where the mask is on."""
-        new = self.merge(held, self.lifted(values))
+        if self.combine == "logaddexp":
+            new = self.with_exponential(held, values[0])
+        else:
+            new = self.merge(held, self.lifted(values))
         if mask is None:
             return new
         return [self.f.select(mask, n, h) for n, h in zip(new, held)]
@@ -113,6 +116,16 @@ class Folding:
         between = f.binary("fmul", f.binary("fmul", delta, delta), f.binary("fmul", a[2], share))
         return [mean, f.binary("fadd", f.binary("fadd", a[1], b[1]), between), n]
 
+    def with_exponential(self, held: list[Value], x: Value) -> list[Value]:
+        """One more term: whichever is larger has exponential 1, so one exponential is enough."""
+        f, (m, s) = self.f, held
+        top = OPERATIONS["max"](f, self.dtype, [x, m])
+        apart = f.intrinsic("llvm.fabs", x.type, f.binary("fsub", m, x))
+        apart = f.select(f.compare("oeq", m, x), constant(0.0, x.type), apart)
+        e = function(f, "exp", [f.fneg(apart)])
+        grown = f.fma(s, e, constant(1.0, x.type))
+        return [top, f.select(f.compare("ogt", x, m), grown, f.binary("fadd", s, e))]
+
     def merged_exponentials(self, a: list[Value], b: list[Value]) -> list[Value]:
         """log(exp) sums as (maximum, sum scaled by it)."""
         f = self.f
@@ -128,11 +141,34 @@ class Folding:
     def narrowed(self, held: list[Value], lanes: int) -> list[Value]:
         """Merged by halves until `lanes` are left."""
         have = lanes_of(held[0].type)
+        if self.combine == "logaddexp" and have > lanes:
+            return self.narrowed_exponentials(held, have, lanes)
         while have > lanes:
             half = have // 2
             a, b = self.halves(held, half)
             held, have = self.merge(a, b), half
         return held
+
+    def narrowed_exponentials(self, held: list[Value], have: int, lanes: int) -> list[Value]:
+        """The maxima first, then all sums scaled to them at once: one exponential a lane."""
+        f, (m, s) = self.f, held
+        top = m
+        while lanes_of(top.type) > lanes:
+            (a,), (b,) = self.halves([top], lanes_of(top.type) // 2)
+            top = OPERATIONS["max"](f, self.dtype, [b, a])
+        whole = (
+            f.splat(top, have)
+            if lanes == 1
+            else f.shuffle(top, top, [k % lanes for k in range(have)])
+        )
+        apart = f.select(
+            f.compare("oeq", m, whole), constant(0.0, m.type), f.binary("fsub", m, whole)
+        )
+        s = f.binary("fmul", s, function(f, "exp", [apart]))
+        while lanes_of(s.type) > lanes:
+            (a,), (b,) = self.halves([s], lanes_of(s.type) // 2)
+            s = f.binary("fadd", a, b)
+        return [top, s]
 
     def halves(self, held: list[Value], half: int) -> tuple[list[Value], list[Value]]:
         f = self.f
