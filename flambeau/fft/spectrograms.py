@@ -146,11 +146,11 @@ def overlapped(frames: Tensor, hop: int) -> Tensor:
     batch, count, n = frames.shape
     parts = math.ceil(n / hop)
     frames = transforms.resized(frames, 2, parts * hop).reshape((batch, count, parts, hop))
-    total = None
-    for k in range(parts):
-        row = transforms.resized(frames[:, :, k], 1, count + parts - 1)
-        row = row.roll(k, 1)
-        total = row if total is None else total + row
+    rows = [transforms.resized(frames[:, :, k], 1, count + parts - 1).roll(k, 1)
+            for k in range(parts)]
+    total = rows[0]
+    for row in rows[1:]:
+        total = total + row
     return total.reshape((batch, -1))[:, :n + hop * (count - 1)]
 
 

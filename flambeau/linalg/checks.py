@@ -19,7 +19,7 @@ def succeeded(op: str, info: Tensor, must: str) -> None:
     if codes is None or not np.any(codes):
         return
     bad = np.argwhere(codes)[0] if codes.ndim else ()
-    facts = dict(order=int(codes[tuple(bad)]))
+    facts: dict = dict(order=int(codes[tuple(bad)]))
     if codes.ndim:
         facts["batch element"] = tuple(int(i) for i in bad)
     raise LinAlgError(complaint(op, must, facts))
