@@ -151,11 +151,14 @@ def cache() -> Iterator[Finding]:
     if not os.access(_nearest_existing(place), os.W_OK):
         advice = "not writable; set FLAMBEAU_CACHE to a folder that is"
         yield Finding("cache", seen, "missing", advice)
-    elif not object_cache.prepare():
+    elif object_cache.prepare():
+        yield Finding("cache", seen)
+    elif place.is_dir():
         advice = f"compiled code is kept only where no other user gets at it; chmod 700 {folder}"
         yield Finding("cache", seen, "missing", advice)
     else:
-        yield Finding("cache", seen)
+        advice = "not a folder, and none can be made; set FLAMBEAU_CACHE to another place"
+        yield Finding("cache", seen, "missing", advice)
 
 
 def frame_hook() -> Iterator[Finding]:

