@@ -34,7 +34,7 @@ clean:
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	    { echo "flambeau needs Python 3.11, 3.12 or 3.13: make PYTHON=python3.13 ..."; exit 1; }
+	    { echo "flambeau needs Python 3.11, 3.12 or 3.13: make $(MAKECMDGOALS) PYTHON=python3.13"; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/installed-demo: pyproject.toml | $(BIN)/python
