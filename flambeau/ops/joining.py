@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.errors import ShapeError, complaint
-from flambeau.core.spec import Spec, spec
+from flambeau.core.spec import Spec, channels_last_strides, spec
 from flambeau.ops import views
 from flambeau.ops.elementwise import common_device
 from flambeau.ops.promotion import result_dtype
@@ -23,7 +23,25 @@ def cat_meta(*tensors: Spec, dim) -> Spec:
                 dict(first=list(first.shape), other=list(t.shape))))
     shape = list(first.shape)
     shape[dim] = sum(t.shape[dim] for t in tensors)
-    return spec(result_dtype(*tensors), shape, None, common_device("cat", list(tensors)))
+    return spec(result_dtype(*tensors), shape, common_layout(tensors, shape),
+                common_device("cat", list(tensors)))
+
+
+def common_layout(tensors: tuple[Spec, ...], shape: list[int]) -> tuple | None:
+    """channels_last if every operand is."""
+    if all(t.ndim >= 4 and not t.is_contiguous and channels_innermost(t) for t in tensors):
+        return channels_last_strides(shape)
+    return None
+
+
+def channels_innermost(t: Spec) -> bool:
+    """Are the channels the innermost dimension, with or without gaps?"""
+    least = 1
+    for d in (1, *range(t.ndim - 1, 1, -1), 0):
+        if t.strides[d] < least:
+            return False
+        least = t.strides[d] * t.shape[d]
+    return True
 
 
 def cat_ref(*tensors, dim):

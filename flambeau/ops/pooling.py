@@ -438,7 +438,8 @@ def argmax_in(x: np.ndarray, bounds: list[list[tuple[int, int]]]) -> np.ndarray:
     for at in itertools.product(*map(range, out.shape[x.ndim - rank :])):
         box = tuple(slice(*bounds[d][i]) for d, i in enumerate(at))
         inside = x[(..., *box)]
-        best = inside.reshape(*x.shape[: x.ndim - rank], -1).argmax(-1)
+        rows = inside.reshape(*x.shape[: x.ndim - rank], math.prod(inside.shape[-rank:]))
+        best = rows.argmax(-1)
         out[(..., *at)] = flat[box].reshape(-1)[best]
     return out
 
