@@ -13,6 +13,7 @@ from itertools import pairwise
 from flambeau.ir.node import nodes
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Nest, Store
+from flambeau.loops.simplify import simplified
 from flambeau.schedule.choose import fold_vector
 from flambeau.schedule.cost import CHEAP_TO_REPEAT, cycles, extent, repeat_cycles, trips
 from flambeau.schedule.domain import bound_of, folds
@@ -38,11 +39,10 @@ def fused(
 
 
 def with_canonical_folds(n: Nest) -> Nest:
-    return Nest(
-        n.iters,
-        tuple(Store(s.buf, s.index, canonical(s.value), s.combine) for s in n.stores),
-        n.source,
-    )
+    """Simplified, with the names of fold loops settled."""
+    n = simplified(n)
+    stores = tuple(Store(s.buf, s.index, canonical(s.value), s.combine) for s in n.stores)
+    return Nest(n.iters, stores, n.source)
 
 
 # vertical -----------------------------------------------------------------------------------------
