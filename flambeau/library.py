@@ -24,7 +24,8 @@ class CustomOpDef:
     """A function with a name, "namespace::name", and what was registered for it."""
 
     def __init__(self, name: str, fn: Callable, mutates_args: Any = ()):
-        self._qualname, self._kernels = name, {None: fn}
+        self._qualname = name
+        self._kernels: dict[Any, Any] = {None: fn}
         self.__name__ = self.__qualname__ = name.partition("::")[2]
         self.__doc__ = fn.__doc__
         self._mutates = mutates_args
@@ -39,7 +40,9 @@ class CustomOpDef:
         """The function for tensors on these devices."""
 
         def register(fn: Callable) -> Callable:
-            kinds = [device_types] if isinstance(device_types, str) else (device_types or [None])
+            kinds: list[Any] = [None]
+            if device_types:
+                kinds = [device_types] if isinstance(device_types, str) else list(device_types)
             self._kernels.update(dict.fromkeys(kinds, fn))
             return fn
 

@@ -41,8 +41,8 @@ def set_flags(
     _fp32_precision: str | None = None,
 ) -> tuple:
     """Set those that are given; returns what they were."""
-    names = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
-    names += ("fp32_precision",)
+    names = ["enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"]
+    names += ["fp32_precision"]
     module = module_of(__name__)
     before = tuple(getattr(module, name) for name in names)
     given = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32, _fp32_precision)

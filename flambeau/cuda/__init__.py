@@ -27,8 +27,9 @@ for _name in (
 for _name in ("CUDAGraph", "CUDAPluggableAllocator", "ExternalStream", "GreenContext"):
     globals()[_name] = refused_class("cuda", _name)
 
-memory_cached = max_memory_cached = memory.memory_allocated
-reset_max_memory_allocated = reset_max_memory_cached = memory.reset_peak_memory_stats
+memory_cached = max_memory_cached = memory.memory_allocated  # type: ignore[attr-defined]
+reset_max_memory_allocated = memory.reset_peak_memory_stats  # type: ignore[attr-defined]
+reset_max_memory_cached = reset_max_memory_allocated
 memory_summary = memory.memory_summary
 list_gpu_processes = memory.list_gpu_processes
 

@@ -18,8 +18,8 @@ def set_module(obj: Any, mod: str) -> None:
 
 def swap_tensors(t1: Any, t2: Any) -> None:
     """Each tensor shows what the other did: memory, layout and attributes."""
-    names = ("_array", "_spec", "_storage", "_offset", "_requires_grad", "_node", "_output_nr")
-    names += ("_grad", "_base", "_extra", "__class__")
+    names = ["_array", "_spec", "_storage", "_offset", "_requires_grad", "_node", "_output_nr"]
+    names += ["_grad", "_base", "_extra", "__class__"]
     ours = [getattr(t1, name) for name in names]
     for name, value in zip(names, ours):
         setattr(t1, name, getattr(t2, name))
