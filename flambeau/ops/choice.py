@@ -7,7 +7,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import COMPLEX
 from flambeau.core.dtype import dtype as DType
-from flambeau.core.errors import DtypeError, OpError, complaint
+from flambeau.core.errors import DtypeError, OpError, UnsupportedError, complaint
 from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import Buf, cast, maximum, minimum, nest
 from flambeau.loops.api import where as select
@@ -21,7 +21,11 @@ def where_meta(condition: Spec, x: Spec, y: Spec) -> Spec:
     if condition.dtype not in (dtypes.bool, dtypes.uint8):
         raise DtypeError(complaint("where", "condition must be a bool tensor",
                                    dict(dtype=condition.dtype), "Compare it with something."))
-    return result_spec("where", (condition, x, y), result_dtype(x, y))
+    result = result_dtype(x, y)
+    if result is dtypes.complex32 and not x.dtype is y.dtype is result:
+        raise UnsupportedError(complaint("where", "nothing is converted to complex32", dict(
+            x=x.dtype, y=y.dtype), "Convert with `.to(torch.complex64)`."))
+    return result_spec("where", (condition, x, y), result)
 
 
 def where_ref(condition, x, y):

@@ -47,3 +47,9 @@ def test_gradient_at_a_tie_is_shared():
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     torch.maximum(x, torch.tensor([1.0, 0.0])).sum().backward()
     assert x.grad.tolist() == [0.5, 1.0]
+
+
+def test_where_does_not_make_half_complex_of_other_values():
+    condition, half = torch.tensor([True, False]), torch.ones(2, dtype=torch.float16)
+    with pytest.raises(NotImplementedError, match="complex32"):
+        torch.where(condition, 2 + 1j, half)
