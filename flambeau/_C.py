@@ -18,7 +18,7 @@ from flambeau.tensor.overrides import switch as _switch
 from flambeau.tensor.tensor import Tensor as TensorBase
 
 _TensorBase = TensorBase
-__all__ = ["_disabled_torch_function_impl", "_set_grad_enabled"]
+__all__ = ["_disabled_torch_function_impl"]
 
 
 def _get_tracing_state() -> Any:

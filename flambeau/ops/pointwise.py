@@ -181,7 +181,8 @@ def integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if not negative.any():
         return np.power(x, y)
     odd = np.where(y & 1 == 1, x, 1).astype(x.dtype)
-    return np.where(negative, np.where(np.abs(x) == 1, odd, 0), np.power(x, np.where(negative, 0, y)))
+    return np.where(negative, np.where(np.abs(x) == 1, odd, 0),
+                    np.power(x, np.where(negative, 0, y)))
 
 
 def pow_base_vjp(ct, x, y):
