@@ -34,6 +34,8 @@ class device:
         if type not in TYPES:
             raise OpError(complaint("device", f"the type must be one of {', '.join(TYPES)}",
                                     dict(type=repr(type))))
+        if index is not None and index < 0:
+            raise OpError(complaint("device", "the index must not be negative", dict(index=index)))
         self.type = type
         self.index = index
 

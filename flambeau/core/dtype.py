@@ -241,3 +241,13 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def of_python_type(kind: type) -> dtype:
+    """The dtype that `dtype=float`, `int`, `bool` or `complex` means."""
+    found = {builtins.float: float64, builtins.int: int64, builtins.bool: bool,
+             builtins.complex: complex128}.get(kind)
+    if found is None:
+        raise ArgumentError(complaint("dtype", "dtype must be a dtype", {"got": kind.__name__},
+                                      "Use a name such as torch.float32."))
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flambeau.core.errors import FlambeauError, OutOfMemoryError, ShapeError, complaint
 from flambeau.core.spec import WEAK, Spec
 from flambeau.eager import plans
 from flambeau.tensor.tensor import Tensor
@@ -55,7 +56,10 @@ class EagerExecutor:
         plan = primitive.plans.get(key)
         if plan is None:
             plan = self.plan(primitive, key, args, params)
-        return plan(*args)
+        try:
+            return plan(*args)
+        except (ValueError, MemoryError) as error:
+            raise refused(primitive.name, error, args) from None
 
     def execute_inplace(self, primitive, target: Tensor, args: tuple, params: dict) -> None:
         key = (target._spec, signature(args, params))
@@ -63,12 +67,25 @@ class EagerExecutor:
         if plan is None:
             plan = remember(primitive, key, plans.inplace_plan(
                 primitive, target._spec, specs_of(args), params))
-        plan(target, *args)
+        try:
+            plan(target, *args)
+        except (ValueError, MemoryError) as error:
+            raise refused(primitive.name, error, (target, *args)) from None
 
     def plan(self, primitive, key: tuple, args: tuple, params: dict) -> Callable:
         if params.get("generator") is not None:  # a cached plan would keep the generator alive
             return plans.plan(primitive, specs_of(args), params)
         return remember(primitive, key, plans.plan(primitive, specs_of(args), params))
+
+
+def refused(op: str, error: Exception, args: tuple) -> Exception:
+    """NumPy's complaint about shapes or memory as PyTorch's class of error; ours as they are."""
+    if isinstance(error, FlambeauError):
+        return error
+    shapes = [list(a.shape) for a in args if isinstance(a, Tensor)]
+    if isinstance(error, MemoryError) or "too big" in str(error):
+        return OutOfMemoryError(complaint(op, f"memory must suffice: {error}", {"shapes": shapes}))
+    return ShapeError(complaint(op, f"operands must fit together: {error}", {"shapes": shapes}))
 
 
 def remember(primitive, key: tuple, plan: Callable) -> Callable:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from flambeau.core.dtype import INTEGER
-from flambeau.core.errors import OpError, ValueRangeError, complaint
+from flambeau.core.dtype import FLOAT, INTEGER
+from flambeau.core.errors import OpError, UnsupportedError, ValueRangeError, complaint
 from flambeau.functional.register import functional
 from flambeau.ops import activations, choice
 from flambeau.ops import softmax as softmax_ops
 from flambeau.ops.dims import normal_dim
 from flambeau.random.primitives import exponential, rrelu_slopes
 from flambeau.tensor.factories import arange
+from flambeau.tensor.forms import tensor_argument
 from flambeau.tensor.public import assign, public
 from flambeau.tensor.tensor import Tensor
 
@@ -40,6 +41,10 @@ def gelu(input, approximate="none"):
                 "approximate argument must be either none or tanh",
                 dict(approximate=approximate),
             )
+        )
+    if tensor_argument("gelu", input).dtype.category < FLOAT:
+        raise UnsupportedError(
+            complaint("gelu", "the input must be floating point", dict(dtype=input.dtype))
         )
     return activations.gelu_tanh(input) if approximate == "tanh" else activations.gelu(input)
 

@@ -10,6 +10,7 @@ from flambeau.functional.activation import softmax
 from flambeau.functional.dropout import dropout
 from flambeau.functional.register import functional
 from flambeau.ops.attention import attention
+from flambeau.ops.promotion import fits
 from flambeau.tensor.factories import filled
 
 
@@ -20,6 +21,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if attn_mask is not None and is_causal:
         raise OpError(complaint("scaled_dot_product_attention",
                                 "explicit attn_mask should not be set when is_causal=True"))
+    if attn_mask is not None:
+        fits("scaled_dot_product_attention", tuple(attn_mask.shape[-2:]),
+             (query.shape[-2], key.shape[-2]))
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]
         key = key.repeat_interleave(groups, -3)

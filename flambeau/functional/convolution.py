@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
+from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.functional.register import functional
 from flambeau.ops import convolution
 
@@ -68,8 +68,8 @@ def convolution_nd(op: str, rank: int, input, weight, bias, stride, padding, dil
     elif padding == "same":
         x, padding = same_padding(op, x, weight, stride, dilation, rank)
     elif isinstance(padding, str):
-        raise ValueRangeError(complaint(op, "padding must be an int, ints, 'same' or 'valid'",
-                                        dict(padding=padding)))
+        raise OpError(complaint(op, "padding must be an int, ints, 'same' or 'valid'", dict(
+            padding=repr(padding))))
     y = convolution.conv(x, weight, bias,
                          **settings(op, rank, stride, padding, dilation, groups))
     return y.squeeze(0) if added else y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau.core.errors import ShapeError, ValueRangeError, complaint
+from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
 from flambeau.functional.activation import log_softmax
 from flambeau.functional.register import functional
 from flambeau.ops import likelihood
@@ -15,8 +15,13 @@ def reduced(loss, reduction: str):
         return loss.sum()
     if reduction == "none":
         return loss
-    raise ValueRangeError(complaint("loss", f"{reduction} is not a valid value for reduction",
-                                    None, "Use 'mean', 'sum' or 'none'."))
+    known(reduction)
+
+
+def known(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueRangeError(complaint("loss", f"{reduction} is not a valid value for reduction",
+                                        None, "Use 'mean', 'sum' or 'none'."))
 
 
 def legacy_reduction(size_average, reduce, reduction: str) -> str:
@@ -36,6 +41,11 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     x, t = input, target
     if x.ndim == 1:
         x, t = x.unsqueeze(0), t.unsqueeze(0)
+    known(reduction)
+    if x.ndim > 1 and t.ndim and x.shape[0] != t.shape[0]:
+        raise ValueRangeError(complaint(
+            "nll_loss", "input and target must have the same batch size",
+            dict(input=list(input.shape), target=list(target.shape))))
     if x.ndim < 2 or tuple(t.shape) != (x.shape[0], *x.shape[2:]):
         raise ShapeError(complaint(
             "nll_loss", "input must be (N, C, *) and target (N, *)",
@@ -57,8 +67,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     if target.shape == input.shape and target.dtype.is_floating_point:
         return soft_cross_entropy(input, target, weight, reduction, label_smoothing, classes)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise ValueRangeError(complaint("cross_entropy", "label_smoothing must be between 0.0 and "
-                                        "1.0", dict(label_smoothing=label_smoothing)))
+        raise OpError(complaint("cross_entropy", "label_smoothing must be between 0.0 and "
+                                "1.0", dict(label_smoothing=label_smoothing)))
     logs = log_softmax(input, classes)
     loss = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
     if label_smoothing == 0.0:

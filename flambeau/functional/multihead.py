@@ -64,6 +64,10 @@ def multi_head_attention_forward(
         q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
         average_attn_weights=True, is_causal=False):
     """(L, N, E), (S, N, E), (S, N, E) -> ((L, N, E), weights); unbatched inputs lack N."""
+    if query.ndim not in (2, 3):
+        raise AssertionError(complaint(
+            "multi_head_attention_forward", "query should be unbatched 2D or batched 3D",
+            dict(query=list(query.shape))))
     single = query.ndim == 2
     if single:
         same = query is key, key is value

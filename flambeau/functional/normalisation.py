@@ -69,7 +69,7 @@ def update_running(running, value, momentum: float) -> None:
 
 def normalised_by(input, mean, var, weight, bias, eps: float):
     if mean is None or var is None:
-        raise ValueRangeError(
+        raise OpError(
             complaint(
                 "batch_norm",
                 "Expected running_mean and running_var to be defined when training=False",

@@ -128,7 +128,7 @@ def adaptive_average(op: str, rank: int, input, output_size):
 def part_counts(op: str, rank: int, input, output_size) -> tuple[int, ...]:
     """output_size for every dimension; None keeps a dimension's size."""
     if input.ndim < rank + 1:
-        raise ValueRangeError(
+        raise ShapeError(
             complaint(
                 op, f"expected {rank + 1}D or {rank + 2}D input", dict(input=list(input.shape))
             )

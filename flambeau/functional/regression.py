@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 
-from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
-from flambeau.functional.losses import legacy_reduction, reduced
+from flambeau.core.dtype import FLOAT
+from flambeau.core.errors import DtypeError, OpError, ShapeError, ValueRangeError, complaint
+from flambeau.functional.losses import known, legacy_reduction, reduced
 from flambeau.functional.register import functional
 from flambeau.ops import choice
 from flambeau.ops.promotion import broadcast_shapes
@@ -26,16 +27,6 @@ def matched(op: str, input, target):
         shape = broadcast_shapes(op, input.shape, target.shape)
         return input.expand(shape), target.expand(shape)
     return input, target
-
-
-def known(reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueRangeError(
-            complaint(
-                "loss",
-                f"{reduction} is not a valid value for reduction, which is 'none', 'mean' or 'sum'",
-            )
-        )
 
 
 def weighted(loss, weight, reduction: str):
@@ -69,7 +60,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if beta < 0:
-        raise ValueRangeError(
+        raise OpError(
             complaint(
                 "smooth_l1_loss", "does not support negative values for beta", dict(beta=beta)
             )
@@ -107,9 +98,19 @@ def binary_cross_entropy(
                 dict(target=list(target.shape), input=list(input.shape)),
             )
         )
+    if target.dtype is not input.dtype and target.dtype.category < FLOAT:
+        raise DtypeError(
+            complaint(
+                "binary_cross_entropy",
+                "target and input must be of one dtype",
+                dict(target=target.dtype, input=input.dtype),
+                "Use target.float().",
+            )
+        )
     x = input.detach()
     if x._array is not None and x.numel() and not bool(((x >= 0) & (x <= 1)).all()):
-        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1.")
+        must = "all elements of input should be between 0 and 1"
+        raise OpError(complaint("binary_cross_entropy", must, None, "Apply sigmoid first."))
     loss = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
     if weight is not None:
         loss = loss * weight

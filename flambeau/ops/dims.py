@@ -24,6 +24,8 @@ def normal_dims(op: str, dims, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     if hasattr(dims, "__index__"):
         dims = (dims,)
+    elif isinstance(dims, float):
+        raise ArgumentError(complaint(op, "dim must be an int or ints", dict(dim=dims)))
     found = sorted(normal_dim(op, d, rank) for d in dims)
     if len(set(found)) != len(found):
         raise OpError(complaint(op, "each dim may appear once", dict(dim=tuple(dims))))
@@ -34,6 +36,8 @@ def normal_shape(op: str, sizes) -> tuple[int, ...]:
     """A tuple of non-negative ints from `(2, 3)`, `((2, 3),)` or ints with `__index__`."""
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
         sizes = sizes[0]
+    if isinstance(sizes, float):
+        raise ArgumentError(complaint(op, "sizes must be ints", dict(size=sizes)))
     shape = tuple(int_argument(op, "size", n) for n in sizes)
     if any(n < 0 for n in shape):
         raise OpError(complaint(op, "sizes must not be negative", dict(size=list(shape))))

@@ -7,6 +7,7 @@ from flambeau.core.device import META
 from flambeau.core.device import device as Device
 from flambeau.core.device import of as device_of
 from flambeau.core.dtype import dtype as DType
+from flambeau.core.dtype import of_python_type
 from flambeau.core.errors import ArgumentError, DeviceError, NoDeviceError, ShapeError, complaint
 from flambeau.core.spec import channels_last_strides, contiguous_strides, spec
 from flambeau.ops.casts import convert, copy
@@ -71,6 +72,8 @@ def parsed_to(args: tuple, kwargs: dict) -> dict:
     for a in args:
         if isinstance(a, DType):
             found["dtype"] = a
+        elif a.__class__ is type:
+            found["dtype"] = of_python_type(a)
         elif isinstance(a, (Device, str)) or (isinstance(a, int) and not isinstance(a, bool)):
             found["device"] = a
         elif isinstance(a, Tensor):

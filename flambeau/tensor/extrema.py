@@ -7,7 +7,7 @@ from flambeau.ops import reductions
 from flambeau.ops.dims import normal_dim
 from flambeau.tensor import return_types
 from flambeau.tensor.choosing import maximum, minimum
-from flambeau.tensor.forms import tensor_argument
+from flambeau.tensor.forms import ordered
 from flambeau.tensor.public import public
 from flambeau.tensor.reducing import reduced_dims
 from flambeau.tensor.tensor import Tensor
@@ -23,6 +23,7 @@ def check_not_empty(op: str, x: Tensor, dim) -> None:
 @public
 def amax(input, dim=(), keepdim=False):
     """The largest element over `dim`; ties share the gradient."""
+    ordered("amax", input)
     check_not_empty("amax", input, dim)
     return reductions.amax(input, dim=reduced_dims("amax", input, dim), keepdim=bool(keepdim))
 
@@ -30,6 +31,7 @@ def amax(input, dim=(), keepdim=False):
 @public
 def amin(input, dim=(), keepdim=False):
     """The smallest element over `dim`; ties share the gradient."""
+    ordered("amin", input)
     check_not_empty("amin", input, dim)
     return reductions.amin(input, dim=reduced_dims("amin", input, dim), keepdim=bool(keepdim))
 
@@ -47,6 +49,7 @@ def argmin(input, dim=None, keepdim=False):
 
 
 def position(primitive, x: Tensor, dim, keepdim) -> Tensor:
+    ordered(primitive.name, x, bools=False)
     if dim is not None:
         dim = normal_dim(primitive.name, dim, x.ndim)
     return primitive(x, dim=dim, keepdim=bool(keepdim))
@@ -56,7 +59,7 @@ def extremum(name: str, full, along, pairwise, result_type):
     """`name(input)`, `name(input, dim, keepdim)` and `name(input, other)`."""
 
     def function(input, dim=None, keepdim=False, *, other=None):
-        tensor_argument(name, input)
+        ordered(name, input)
         if isinstance(dim, Tensor) or other is not None:
             return pairwise(input, dim if other is None else other)
         if dim is None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from flambeau.core import context
-from flambeau.core.errors import ArgumentError, complaint
+from flambeau.core.dtype import BOOL
+from flambeau.core.errors import ArgumentError, UnsupportedError, complaint
 from flambeau.ops.registry import Primitive
 from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor
@@ -21,6 +22,13 @@ def tensor_argument(op: str, value, name: str = "input") -> Tensor:
     if not isinstance(value, Tensor):
         raise ArgumentError(complaint(op, f"{name} must be Tensor", {name: type(value).__name__}))
     return value
+
+
+def ordered(op: str, x, bools: bool = True) -> None:
+    """Refuse dtypes that have no order (complex), and bools where PyTorch does."""
+    kind = tensor_argument(op, x)._spec.dtype
+    if kind.is_complex or (not bools and kind.category == BOOL):
+        raise UnsupportedError(complaint(op, f"does not support {kind} input"))
 
 
 def number_or_tensor(op: str, value, name: str = "other"):

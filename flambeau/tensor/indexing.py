@@ -161,7 +161,7 @@ def plain_part(x: Tensor, part):
         return made if made.numel() else convert(made, dtype=dtypes.int64)
     if hasattr(part, "__index__"):
         return part.__index__()
-    raise IndexOutOfRange(
+    raise (ArgumentError if isinstance(part, str) else IndexOutOfRange)(
         complaint(
             "index",
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "

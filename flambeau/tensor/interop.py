@@ -6,7 +6,14 @@ import numpy as np
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.device import of as device_of
-from flambeau.core.errors import ArgumentError, AutogradError, OpError, ValueRangeError, complaint
+from flambeau.core.errors import (
+    ArgumentError,
+    AutogradError,
+    OpError,
+    UnsupportedError,
+    ValueRangeError,
+    complaint,
+)
 from flambeau.core.spec import spec
 from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor, alias, from_array, make
@@ -55,6 +62,8 @@ def item(self):
 def tolist(self):
     """Nested lists of Python numbers; a number for a zero-dimensional tensor."""
     array = self._array
+    if array is None:
+        raise UnsupportedError(complaint("tolist", "Cannot copy out of meta tensor; no data!"))
     if self.dtype.is_floating_point and self.dtype._numpy is None or array.dtype.kind == "V":
         array = array.astype(np.float32)
     return array.tolist()
@@ -85,6 +94,34 @@ def array_of(data, dtype) -> np.ndarray:
     return nested_array(data, dtype)
 
 
+def undetermined(data) -> Exception:
+    """Why these are no numbers: TypeError for text and ragged data, as PyTorch has it."""
+    inner = data
+    while isinstance(inner, (list, tuple)) and inner:
+        inner = inner[0]
+    if isinstance(inner, int):
+        return ValueRangeError(complaint("tensor", "integers must fit into 64 bits",
+                                         dict(first=inner)))
+    if isinstance(inner, (str, bytes)):
+        return ArgumentError(complaint("tensor", "data must be numbers",
+                                       dict(data=type(inner).__name__)))
+    return OpError(complaint("tensor", "Could not infer dtype: data must be numbers",
+                             dict(data=type(inner).__name__)))
+
+
+def check_range(array: np.ndarray, kind) -> None:
+    """Python numbers that an integer dtype cannot hold are refused; negative ones wrap in an
+    unsigned dtype, as in PyTorch."""
+    if kind.category != dtypes.INTEGER or array.dtype.kind not in "iuf" or not array.size:
+        return
+    limits = np.iinfo(kind.numpy)
+    low = -limits.max if limits.min == 0 else limits.min
+    least, most = array.min(), array.max()
+    if least < low or most > limits.max:
+        raise OpError(complaint("tensor", f"value cannot be converted to {kind} without overflow",
+                                dict(value=least if least < low else most)))
+
+
 def nested_array(data, dtype) -> np.ndarray:
     if isinstance(data, (list, tuple)) and data and any(isinstance(x, Tensor) for x in data):
         data = [x.tolist() if isinstance(x, Tensor) else x for x in data]
@@ -97,9 +134,9 @@ def nested_array(data, dtype) -> np.ndarray:
     if array.dtype.kind in "OUSM":
         if array.dtype.kind == "O" and dtype is not None:
             return np.array(data, dtype=dtype.numpy)
-        raise ArgumentError(complaint("tensor", "data must be numbers",
-                                      dict(data=type(data).__name__)))
+        raise undetermined(data)
     if dtype is not None:
+        check_range(array, dtype)
         return array
     if array.size == 0 or array.dtype.kind == "f":
         return array.astype(dtypes.default_dtype().numpy)

@@ -162,12 +162,20 @@ def power_operator(self, exponent):
     return general_power(self, exponent)
 
 
+def inverted(self):
+    """~self, of integers and bools."""
+    if self._spec.dtype.category >= FLOAT:
+        raise ArgumentError(complaint("invert", "~ is only for integer and bool tensors", dict(
+            dtype=self.dtype)))
+    return bitwise_not(self)
+
+
 general_power = Tensor.__pow__
 Tensor.__pow__ = power_operator
 Tensor.__neg__ = neg
 Tensor.__pos__ = positive
 Tensor.__abs__ = absolute
-Tensor.__invert__ = bitwise_not
+Tensor.__invert__ = inverted
 Tensor.__rdiv__ = Tensor.__rtruediv__
 Tensor.__idiv__ = Tensor.__itruediv__
 Tensor.__div__ = Tensor.__truediv__

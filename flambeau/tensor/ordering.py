@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from flambeau.core.errors import OpError, complaint
+from flambeau.core.errors import DimError, OpError, complaint
 from flambeau.ops import sorting
 from flambeau.ops.dims import normal_dim
 from flambeau.tensor import return_types
+from flambeau.tensor.forms import ordered
 from flambeau.tensor.public import public
 
 
 @public
 def sort(input, dim=-1, descending=False, stable=False):
     """(values, indices) in order along dim; equal values keep their order."""
+    ordered("sort", input)
     d = normal_dim("sort", dim, input.ndim)
     return return_types.sort(*sorting.sort(input, dim=d, descending=bool(descending)))
 
@@ -19,6 +21,7 @@ def sort(input, dim=-1, descending=False, stable=False):
 @public
 def argsort(input, dim=-1, descending=False, stable=False):
     """Indices that sort along dim."""
+    ordered("argsort", input)
     d = normal_dim("argsort", dim, input.ndim)
     return sorting.sort(input.detach(), dim=d, descending=bool(descending))[1]
 
@@ -26,6 +29,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 @public
 def topk(input, k, dim=-1, largest=True, sorted=True):
     """The k largest or smallest elements along dim, in order."""
+    ordered("topk", input, bools=False)
     d = normal_dim("topk", dim, input.ndim)
     size = input.shape[d] if input.ndim else 1
     if not 0 <= k <= size:
@@ -42,8 +46,12 @@ def msort(input):
 @public
 def kthvalue(input, k, dim=-1, keepdim=False):
     """The k-th smallest element along dim, counted from 1."""
+    ordered("kthvalue", input, bools=False)
     d = normal_dim("kthvalue", dim, input.ndim)
     size = input.shape[d] if input.ndim else 1
+    if not size:
+        raise DimError(complaint("kthvalue", "the dimension must have non-zero size", dict(
+            dim=dim, shape=list(input.shape))))
     if not 1 <= k <= size:
         raise OpError(complaint("kthvalue", "selected number k out of range for dimension",
                                 dict(k=k, size=size)))

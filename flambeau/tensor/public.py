@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau.core.context import state
-from flambeau.core.dtype import can_cast
+from flambeau.core.dtype import can_cast, of_python_type
 from flambeau.core.errors import ArgumentError, AutogradError, DtypeError, ShapeError, complaint
 from flambeau.ops.casts import copy
 from flambeau.tensor.overrides import handle, switch
@@ -73,14 +73,31 @@ def public(f: Callable | None = None, *, name: str | None = None, module: str = 
 def _overridable(name: str, f: Callable) -> Callable:
     @functools.wraps(f)
     def call(*args, **kwargs):
+        if kwargs and kwargs.get("dtype").__class__ is type:
+            kwargs["dtype"] = of_python_type(kwargs["dtype"])
         if switch.active:
             result = handle(call, args, kwargs)
             if result is not NotImplemented:
                 return result
-        return f(*args, **kwargs)
+        try:
+            return f(*args, **kwargs)
+        except AttributeError as error:
+            raise unfit(name, error, args, kwargs) from error.__cause__
 
     call.__name__ = call.__qualname__ = name
     return call
+
+
+def unfit(name: str, error: AttributeError, args: tuple, kwargs: dict) -> Exception:
+    """The TypeError that says which argument is not what it must be, where that is why an
+    attribute was missed; else the error itself."""
+    places = [*enumerate(args), *kwargs.items()]
+    found = [place for place, a in places if a is error.obj and not isinstance(a, Tensor)]
+    if not found:
+        return error
+    must = "dtype must be a dtype" if found[0] == "dtype" else (
+        f"argument {found[0]!r} must be a Tensor")
+    return ArgumentError(complaint(name, must, dict(given=type(error.obj).__name__)))
 
 
 def public_property(name: str, get: Callable, put: Callable | None = None) -> None:
@@ -91,11 +108,16 @@ def public_property(name: str, get: Callable, put: Callable | None = None) -> No
 def _with_out(name: str, f: Callable, exact: bool) -> Callable:
     @functools.wraps(f)
     def call(*args, out=None, **kwargs):
+        if kwargs and kwargs.get("dtype").__class__ is type:
+            kwargs["dtype"] = of_python_type(kwargs["dtype"])
         if switch.active:
             result = handle(call, args, kwargs if out is None else dict(kwargs, out=out))
             if result is not NotImplemented:
                 return result
-        result = f(*args, **kwargs)
+        try:
+            result = f(*args, **kwargs)
+        except AttributeError as error:
+            raise unfit(name, error, args, kwargs) from error.__cause__
         return result if out is None else write_out(name, out, result, exact)
 
     call.__name__ = call.__qualname__ = name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flambeau.core.errors import ArgumentError, OpError, complaint
+import numpy as np
+
+from flambeau.core.errors import ArgumentError, OpError, ValueRangeError, complaint
 from flambeau.ops import choice
 from flambeau.tensor.forms import number_or_tensor
 from flambeau.tensor.interop import tensor
@@ -29,17 +31,34 @@ def index(self: Tensor) -> int:
     return int(self.item())
 
 
+def as_number(self: Tensor, kind: type):
+    """The only element as a Python int, float or complex."""
+    if self._spec.numel != 1:
+        raise ValueRangeError(complaint(
+            kind.__name__, "only one element tensors can be converted to Python scalars",
+            dict(shape=list(self.shape)), "Use .tolist() for several."))
+    value = self.item()
+    if isinstance(value, complex) and kind is not complex:
+        if value.imag:
+            raise OpError(complaint(kind.__name__, "the value cannot be converted without "
+                                    "overflow", dict(value=value), "Use .real."))
+        value = value.real
+    return kind(value)
+
+
 def contains(self: Tensor, element) -> bool:
     """Does any element equal `element`?"""
-    number_or_tensor("contains", element, "element")
+    if not isinstance(element, (Tensor, int, float, complex, np.generic)):
+        raise OpError(complaint("contains", "only a Tensor or a number can be in a Tensor",
+                                dict(element=type(element).__name__)))
     return bool((self == element).any())
 
 
 Tensor.__contains__ = contains
 Tensor.__bool__ = truth
-Tensor.__int__ = lambda self: int(self.item())
-Tensor.__float__ = lambda self: float(self.item())
-Tensor.__complex__ = lambda self: complex(self.item())
+Tensor.__int__ = lambda self: as_number(self, int)
+Tensor.__float__ = lambda self: as_number(self, float)
+Tensor.__complex__ = lambda self: as_number(self, complex)
 Tensor.__index__ = index
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flambeau.ops import scans
 from flambeau.ops.dims import normal_dim
 from flambeau.tensor import return_types
+from flambeau.tensor.forms import ordered
 from flambeau.tensor.public import public
 from flambeau.tensor.reducing import accumulation_dtype, converted
 
@@ -26,12 +27,14 @@ def cumprod(input, dim, *, dtype=None):
 @public
 def cummax(input, dim):
     """(largest so far, where it is) along `dim`: the latest of equal ones; NaN wins."""
+    ordered("cummax", input)
     return return_types.cummax(*scans.cummax(input, dim=normal_dim("cummax", dim, input.ndim)))
 
 
 @public
 def cummin(input, dim):
     """(smallest so far, where it is) along `dim`: the latest of equal ones; NaN wins."""
+    ordered("cummin", input)
     return return_types.cummin(*scans.cummin(input, dim=normal_dim("cummin", dim, input.ndim)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import DtypeError, OpError, ShapeError, complaint
+from flambeau.core.errors import DimError, DtypeError, OpError, ShapeError, complaint
 from flambeau.ops import choice, gathering, scattering
 from flambeau.ops import scatter_reduce as folding
 from flambeau.ops.casts import convert
@@ -97,6 +97,14 @@ def scatter_add(input, dim, index, src):
     """input with src added at the positions along dim."""
     d = normal_dim("scatter_add", dim, input.ndim)
     index = checked_index("scatter_add", input, index, d, True)
+    if src.ndim == index.ndim and any(n > m for n, m in zip(index.shape, src.shape)):
+        raise ShapeError(
+            complaint(
+                "scatter_add",
+                "index may not exceed src in any dimension",
+                dict(index=list(index.shape), src=list(src.shape)),
+            )
+        )
     if src.dtype is not input.dtype:
         raise DtypeError(
             complaint(
@@ -110,7 +118,7 @@ def scatter_add(input, dim, index, src):
 
 def vector_index(op: str, index: Tensor) -> Tensor:
     if index.ndim > 1:
-        raise ShapeError(
+        raise (DimError if op == "index_select" else ShapeError)(
             complaint(op, "index is supposed to be a vector", dict(shape=list(index.shape)))
         )
     if index.dtype not in (dtypes.int64, dtypes.int32):
@@ -156,9 +164,21 @@ def index_add(input, dim, index, source, *, alpha=1):
                 dict(source=list(source.shape), expected=shape),
             )
         )
-    refuse_negative("index_add", index, input.shape[d], d)
+    within("index_add", index, input.shape[d], d)
     source = source if alpha == 1 else source * alpha
     return gathering.index_put(input, source, index, dims=(d,), accumulate=True)
+
+
+def within(op: str, index: Tensor, size: int, dim: int) -> None:
+    """RuntimeError, as PyTorch has it for this op, unless 0 <= index < size."""
+    if index._array is None or not index.numel():
+        return
+    least, most = int(index._array.min()), int(index._array.max())
+    if least < 0 or most >= size:
+        wrong = least if least < 0 else most
+        raise OpError(
+            complaint(op, f"index {wrong} is out of bounds for dimension {dim} with size {size}")
+        )
 
 
 def refuse_negative(op: str, index: Tensor, size: int, dim: int) -> None:

@@ -11,6 +11,7 @@ from flambeau.ops.reductions import reduced_shape
 from flambeau.tensor import return_types
 from flambeau.tensor.choosing import where
 from flambeau.tensor.extrema import amax, amin
+from flambeau.tensor.forms import ordered as has_order
 from flambeau.tensor.forms import tensor_argument
 from flambeau.tensor.interop import tensor
 from flambeau.tensor.public import public
@@ -31,6 +32,7 @@ def ordered(name: str, full, along, result_type, doc: str):
     """`name(input)` of all elements, and `name(input, dim, keepdim)` with indices."""
 
     def function(input, dim=None, keepdim=False):
+        has_order(name, input, bools=False)
         if dim is None:
             return full(input, dim=tuple(range(input.ndim)), keepdim=False)
         return result_type(*along(input, dim=normal_dim(name, dim, input.ndim),
@@ -49,6 +51,7 @@ nanmedian = ordered("nanmedian", order.nanmedian, order.nanmedian_along, return_
 @public
 def mode(input, dim=-1, keepdim=False):
     """The most frequent value along `dim` (the smallest of several) and its last index."""
+    has_order("mode", input)
     return return_types.mode(*order.mode_along(input, dim=normal_dim("mode", dim, input.ndim),
                                                keepdim=bool(keepdim)))
 
