@@ -118,7 +118,7 @@ def _train(training, file: Path) -> bool:
 
     total, done = training.total_steps, training.step
     pace: deque[tuple[int, float]] = deque(maxlen=50)
-    live = sys.stderr.isatty()
+    live = _has_room(sys.stderr)
     bar = tqdm(total=total, initial=done, bar_format=_BAR, disable=not live)
     with bar, _stop_request() as stop:
         while not training.finished and not stop:
@@ -143,6 +143,11 @@ def _figures(training, pace: Iterable[tuple[int, float]]) -> dict[str, str]:
         "accuracy": f"{training.accuracies[-1][1]:.1%}" if training.accuracies else "-",
         "images/s": f"{images / seconds:,.0f}",
     }
+
+
+def _has_room(stream) -> bool:
+    """Whether a bar can be seen there: tqdm writes blanks to a terminal of unknown width."""
+    return stream.isatty() and os.get_terminal_size(stream.fileno()).columns > 0
 
 
 def _line(training, pace: Iterable[tuple[int, float]]) -> str:

@@ -52,6 +52,19 @@ def test_where_no_terminal_shows_the_bar_lines_tell(demo, capsys):
     assert said.err == ""
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
+def test_a_terminal_needs_a_width_to_show_the_bar():
+    import fcntl
+    import struct
+    import termios
+
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb"), os.fdopen(theirs, "w") as terminal:
+        assert not command._has_room(terminal)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
+        assert command._has_room(terminal)
+
+
 @pytest.mark.parametrize(
     "script, on_path, typed",
     [
