@@ -19,7 +19,8 @@ from types import FrameType
 
 from flambeau.core.errors import FlambeauError
 
-_BAR = "learning {percentage:3.0f}%|{bar:30}| step {n_fmt}/{total_fmt}, {remaining} left{postfix}"
+# Everything but the bar takes 70 columns, so that 80 show it all.
+_BAR = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}, {remaining} left{postfix}"
 _NO_PICTURE = "no picture: that needs Pillow; run `pip install 'flambeau[data]'`"
 
 
@@ -119,7 +120,7 @@ def _train(training, file: Path) -> bool:
     total, done = training.total_steps, training.step
     pace: deque[tuple[int, float]] = deque(maxlen=50)
     live = _has_room(sys.stderr)
-    bar = tqdm(total=total, initial=done, bar_format=_BAR, disable=not live)
+    bar = tqdm(total=total, initial=done, bar_format=_BAR, dynamic_ncols=True, disable=not live)
     with bar, _stop_request() as stop:
         while not training.finished and not stop:
             start = time.perf_counter()

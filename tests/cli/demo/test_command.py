@@ -52,6 +52,20 @@ def test_where_no_terminal_shows_the_bar_lines_tell(demo, capsys):
     assert said.err == ""
 
 
+def test_80_columns_show_all_figures(blots):
+    from tqdm import tqdm
+
+    run = training.Training(*blots, training.Settings(held_out=60))
+    run.losses, run.accuracies = [10.0], [(1, 1.0)]
+    figures = command._figures(run, [(99_999, 1.0)])
+    postfix = ", ".join(f"{name}={value}" for name, value in figures.items())
+    line = tqdm.format_meter(
+        945, 945, 599.0, ncols=80, bar_format=command._BAR, postfix=postfix, initial=900
+    )
+    assert line.endswith("images/s=99,999")
+    assert len(line) <= 80
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
 def test_a_terminal_needs_a_width_to_show_the_bar():
     import fcntl
