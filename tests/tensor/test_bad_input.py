@@ -37,9 +37,9 @@ def test_nan_goes_through():
 
 
 def test_the_text_names_the_argument():
-    with pytest.raises(TypeError, match="got [a-z0-9]+=int"):
+    with pytest.raises(TypeError, match=r"got [a-z0-9]+=int"):
         flambeau.outer(flambeau.ones(1), 2)
-    with pytest.raises(TypeError, match="zeros: dtype must be a dtype; got given=str."):
+    with pytest.raises(TypeError, match=r"zeros: dtype must be a dtype; got given=str\."):
         flambeau.zeros(2, dtype="float32")
 
 
