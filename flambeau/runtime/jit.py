@@ -1,7 +1,8 @@
 """LLVM in this process: IR text in, addresses out. llvmlite is imported on first use.
 
 Invariants: every symbol an object leaves undefined is known before it is linked; linked code is
-never freed; one lock guards LLVM, and `fork` waits for it.
+never freed; one lock guards every call into LLVM, and `fork` waits for it: a child that found
+llvmlite's own lock taken would wait for ever.
 """
 
 from __future__ import annotations
@@ -47,9 +48,11 @@ def host() -> tuple[str, str, str]:
 
 @functools.cache
 def _versions() -> str:
-    import llvmlite
+    with _lock:
+        llvm = _llvm()
+        import llvmlite
 
-    return f"{llvmlite.__version__} {_llvm().llvm_version_info} {_llvm().get_process_triple()}"
+        return f"{llvmlite.__version__} {llvm.llvm_version_info} {llvm.get_process_triple()}"
 
 
 class Library:
