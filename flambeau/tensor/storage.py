@@ -26,9 +26,18 @@ class Storage:
 
 
 def storage_of_array(array: np.ndarray) -> Storage:
-    """A storage over exactly the elements of a dense array, without a copy."""
-    if not array.flags.c_contiguous:
-        array = array.transpose(memory_order(array.shape, array.strides))
+    """A storage from an array's first element to its last, without a copy."""
     if array.size == 0:
         return Storage(np.empty(0, np.uint8), 0)
+    if not array.flags.c_contiguous:
+        array = array.transpose(memory_order(array.shape, array.strides))
+        if not array.flags.c_contiguous:
+            array = spanned(array)
     return Storage(np.ndarray((array.nbytes,), np.uint8, array), array.nbytes)
+
+
+def spanned(array: np.ndarray) -> np.ndarray:
+    """All elements between the first and the last of an array with gaps or repeats."""
+    reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides)) // array.itemsize
+    strides = (array.itemsize,)
+    return np.lib.stride_tricks.as_strided(array, (reach + 1,), strides)

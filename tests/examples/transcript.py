@@ -8,13 +8,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(file.stem for file in (ROOT / "examples").glob("*.py"))
+SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.py"))
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 
 
 def run_example(name: str, *, on_flambeau: bool) -> str:
     """What examples/<name>.py prints, on flambeau or on PyTorch."""
+    return run_script(ROOT / "examples" / f"{name}.py", on_flambeau=on_flambeau)
+
+
+def run_script(path: Path, *, on_flambeau: bool) -> str:
+    """What an unmodified PyTorch script prints, on flambeau or on PyTorch."""
     launcher = ["-m", "flambeau", "run"] if on_flambeau else []
-    command = [sys.executable, "-W", "error", *launcher, str(ROOT / "examples" / f"{name}.py")]
+    command = [sys.executable, "-W", "error", *launcher, str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
