@@ -86,5 +86,5 @@ def test_typed_constructors():
     assert torch.ones(1).type(torch.IntTensor).dtype is torch.int32
     assert torch.ones(1).type("torch.DoubleTensor").dtype is torch.float64
     assert (torch.LongTensor | None) is not None
-    with pytest.raises(TypeError, match="torch.FloatTensor"):
+    with pytest.raises(TypeError, match=r"torch\.FloatTensor"):
         torch.cuda.FloatTensor(2)
