@@ -73,7 +73,7 @@ class Recorder(TorchFunctionMode):
         self.inner = [0.0]  # time spent in calls below each open one
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with self, self.timed(getattr(func, "__name__", str(func))):
+        with self.timed(getattr(func, "__name__", str(func))):
             return func(*args, **(kwargs or {}))
 
     @contextmanager

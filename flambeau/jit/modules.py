@@ -112,7 +112,7 @@ def trace(
     """The module or function, after one run on the examples; Python's own branches stay open."""
     if example_inputs is None and example_kwarg_inputs is None:
         hint = "Pass a tensor, or a tuple of arguments."
-        raise OpError(complaint("jit.trace", "example_inputs must be given", {}, hint))
+        raise ArgumentError(complaint("jit.trace", "example_inputs must be given", {}, hint))
     alone = isinstance(example_inputs, (Tensor, Mapping)) or example_inputs is None
     arguments = (example_inputs,) if alone else tuple(example_inputs)
     if example_inputs is None:

@@ -35,7 +35,7 @@ def get_num_threads() -> int:
 def set_num_threads(num: int) -> None:
     """Let one operation use `num` threads, in generated kernels and in BLAS."""
     if isinstance(num, bool) or not isinstance(num, int):
-        raise ArgumentError(complaint("set_num_threads", "expects an int", dict(num=num)))
+        raise OpError(complaint("set_num_threads", "expects an int", dict(num=num)))
     if num < 1:
         raise OpError(complaint("set_num_threads", "expects a positive integer", dict(num=num)))
     from flambeau.runtime import pool

@@ -12,10 +12,11 @@ from typing import Any
 
 from flambeau.core.errors import ArgumentError, OpError, ValueRangeError, complaint
 from flambeau.nn.modules.module import Module
-from flambeau.nn.parameter import Parameter
 from flambeau.nn.utils.convert_parameters import parameters_to_vector
-from flambeau.random.functions import randperm
 from flambeau.tensor import Tensor, ones_like, topk
+from flambeau.tensor.public import FUNCTIONS
+
+rand = FUNCTIONS[""]["rand"]
 
 
 class BasePruningMethod(ABC):
@@ -46,23 +47,24 @@ class BasePruningMethod(ABC):
         method._tensor_name = name
         earlier = _hook(module, name)
         if earlier is not None:
-            _take_off(module, earlier)
             container = PruningContainer(earlier)
             container.add_pruning_method(method)
             method = container
-        original = getattr(module, name + "_orig" if earlier is not None else name)
+        original = getattr(module, name)
         if importance_scores is not None and importance_scores.shape != original.shape:
             facts = {"scores": list(importance_scores.shape), "parameter": list(original.shape)}
             must = "importance_scores must have the shape of the parameter"
             raise AssertionError(complaint("prune", must, facts))
-        if earlier is None:
-            module.register_parameter(name + "_orig", Parameter(original.data))
-            del module._parameters[name]
-            default = ones_like(original)
-        else:
+        default = ones_like(original)
+        if earlier is not None:
             default = getattr(module, name + "_mask").detach().clone()
         scores = original if importance_scores is None else importance_scores
         mask = method.compute_mask(scores.detach(), default)
+        if earlier is not None:
+            _take_off(module, earlier)
+        else:
+            del module._parameters[name]
+            module.register_parameter(name + "_orig", original)
         module.register_buffer(name + "_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
@@ -170,7 +172,7 @@ class RandomUnstructured(BasePruningMethod):
         """The mask with elements taken out at random."""
         mask = default_mask.clone()
         count = _count(self.amount, t.nelement())
-        mask.view(-1)[randperm(t.nelement())[:count]] = 0
+        mask.view(-1)[topk(rand(t.nelement()), count).indices] = 0
         return mask
 
 
@@ -200,7 +202,8 @@ class RandomStructured(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask with slices taken out at random."""
         count = _count(self.amount, t.shape[self.dim])
-        return _without(default_mask, randperm(t.shape[self.dim])[:count], self.dim)
+        chances = rand(t.shape[self.dim])
+        return _without(default_mask, topk(chances, count, largest=False).indices, self.dim)
 
 
 class LnStructured(BasePruningMethod):
