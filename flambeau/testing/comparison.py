@@ -223,7 +223,7 @@ def _array_text(
              f"Mismatched elements: {count} / {total} ({100 * count / total:.1f}%)"]  # fmt: skip
     for name, values, bound in (("absolute", gap, atol), ("relative", relative, rtol)):
         filled = np.where(np.isnan(values), np.inf, values)
-        place = np.unravel_index(int(filled.argmax()), filled.shape)
+        place = np.unravel_index(int(np.argmax(filled)), filled.shape)
         index = tuple(map(int, place))
         allowed = "" if kind == "equal" else f" (up to {bound} allowed)"
         lines.append(f"Greatest {name} difference: {values[place]} at index {index}{allowed}")
