@@ -123,3 +123,21 @@ def test_other_sizes_do_not_meet_the_kernels_of_these():
     for n in (4, 9, 1, 0, 4):
         x = torch.randn(n, 3)
         close(f(x), (x * 2).relu().sum(0) + 1)
+
+
+def test_a_plan_serves_inputs_that_its_kernels_do_not_fit():
+    def f(x):
+        return (x * 2 + 1).exp()
+
+    runs = []
+
+    def keep(graph, examples):
+        runs.append(native_runner(graph, examples))
+        return runs[-1]
+
+    torch.compile(f, backend=keep)(torch.randn(4, 5))
+    for x in (torch.randn(4, 5), torch.randn(3, 2), torch.randn(5, 4).t(),
+              torch.randn(4, 5, dtype=torch.float64)):
+        (got,) = runs[0](x)
+        assert got.dtype is x.dtype
+        close(got, f(x))

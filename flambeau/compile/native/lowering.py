@@ -50,7 +50,7 @@ class Lowering:
         made = self.known[value] = Buf(name, tuple(s.shape), s.strides, s.dtype)
         return made
 
-    def operand(self, value: Any, compute) -> Any:
+    def operand(self, value: Any) -> Any:
         if not isinstance(value, Value):
             return value
         if value in self.known:
@@ -70,7 +70,7 @@ class Lowering:
                 self.known[equation.outputs[0]] = reader(
                     equation, self.known[equation.inputs[0]])
                 continue
-            operands = [self.operand(v, None) for v in equation.inputs]
+            operands = [self.operand(v) for v in equation.inputs]
             if equation.target is not None:
                 outs = (self.destination(equation.target),)
             else:
@@ -96,16 +96,15 @@ def compiled(segment: Segment, needed: set[Value]) -> SegmentKernel:
 
     lowering = Lowering(segment)
     lowering.lower()
-    views = [e for e in segment.equations if e.is_view and e.outputs[0] in needed]
-    wanted = set(needed)
-    for equation in reversed([e for e in segment.equations if e.is_view]):
-        if equation.outputs[0] in wanted:
+    wanted, views = set(needed), []
+    for equation in reversed(segment.equations):
+        if equation.is_view and equation.outputs[0] in wanted:
+            views.append(equation)
             wanted.add(equation.inputs[0])
-    views = [e for e in segment.equations if e.is_view and e.outputs[0] in wanted]
     results = [v for e in segment.equations if not e.is_view for v in e.outputs if v in wanted]
     order = [*lowering.reads, *lowering.targets, *results]
     parameters = [lowering.known[v].name for v in order]
     kernel = compile_kernel(lowering.nests, parameters=parameters)
     numbers = tuple(lowering.names[name] for name in kernel.numbers)
     return SegmentKernel(kernel.entry, tuple(lowering.reads), tuple(lowering.targets),
-                         tuple(results), numbers, tuple(views))
+                         tuple(results), numbers, tuple(reversed(views)))

@@ -27,19 +27,19 @@ class NativePlan(Plan):
     def __init__(self, graph: Graph):
         super().__init__(graph, detached, bump)
         self.parts = list(steps(graph))
-        self.dead = last_parts(graph, self.parts)
-        self.needs = needed_after(graph, self.parts)
+        self.needs, self.dead = lifetimes(graph, self.parts)
         self.kernels: dict[int, SegmentKernel | None] = {}
         self.specs = [None if v.spec.weak else v.spec for v in graph.inputs]
         self.sized_by_numbers = any(e.open_params for e in graph.equations)
 
     def fits(self, inputs: tuple) -> bool:
-        """Are the sizes those that the kernels are made for? A graph may serve several sizes."""
+        """Are the inputs laid out as the kernels expect? A graph may serve several sizes."""
         if self.sized_by_numbers:
             return False
         for x, s in zip(inputs, self.specs):
             if s is not None and x._spec is not s and (
-                    x.shape != s.shape or x._spec.strides != s.strides):
+                    x.dtype is not s.dtype or x.shape != s.shape
+                    or x._spec.strides != s.strides):
                 return False
         return True
 
@@ -108,23 +108,16 @@ def values_of(part: Segment | Equation) -> tuple[set[Value], set[Value]]:
     return read, made
 
 
-def needed_after(graph: Graph, parts: list) -> list[set[Value]]:
-    """For each part, what later parts or the outputs read."""
-    needed, result = set(graph.outputs), []
-    for part in reversed(parts):
-        result.append(set(needed))
-        needed |= values_of(part)[0]
-    return result[::-1]
-
-
-def last_parts(graph: Graph, parts: list) -> list[list[Value]]:
-    """For each part, the values that nothing needs afterwards."""
-    needed, result = set(graph.outputs), []
+def lifetimes(graph: Graph, parts: list) -> tuple[list[set[Value]], list[list[Value]]]:
+    """For each part, (what later parts or the outputs read, what nothing needs afterwards)."""
+    needed = set(graph.outputs)
+    needs, dead = [], []
     for part in reversed(parts):
         read, made = values_of(part)
-        result.append([v for v in read | made if v not in needed])
-        needed |= read | made
-    return result[::-1]
+        needs.append(set(needed))
+        dead.append([v for v in read | made if v not in needed])
+        needed |= read
+    return needs[::-1], dead[::-1]
 
 
 def native_runner(graph: Graph, examples: list[Any]) -> Callable[..., list[Any]]:
