@@ -50,6 +50,11 @@ class dtype:
         """A float of 16 bits or fewer: arithmetic on it is done in float32."""
         return self.category == FLOAT and self.itemsize < 4
 
+    @property
+    def wide(self) -> dtype:
+        """The dtype in which arithmetic on it is done: float32 for narrow floats, else itself."""
+        return float32 if self.is_narrow_float else self
+
     def to_real(self) -> dtype:
         return {complex64: float32, complex128: float64, complex32: float16}.get(self, self)
 

@@ -16,8 +16,8 @@ from flambeau.core.errors import DtypeError, ShapeError, complaint
 from flambeau.core.spec import Spec
 from flambeau.eager.memory import empty_array, laid_out
 from flambeau.eager.quiet import quiet_restore, quiet_start
-from flambeau.ops.elementwise import is_ufunc, pointwise_specs
-from flambeau.tensor.tensor import Tensor, array_at, make, make_view
+from flambeau.ops.elementwise import compute_dtype, is_ufunc
+from flambeau.tensor.tensor import Tensor, make, make_view
 
 PROVIDERS: list[Callable] = []  # (primitive, specs, params, result spec) -> plan or None
 INPLACE_PROVIDERS: list[Callable] = []  # (primitive, target, specs, params, plan) -> plan or None
@@ -97,15 +97,8 @@ def number_converter(compute: np.dtype) -> Callable:
     return wrapped
 
 
-def compute_dtype(compute: dtypes.dtype) -> np.dtype:
-    """Narrow floats compute in float32."""
-    return dtypes.float32.numpy if compute.is_narrow_float else compute.numpy
-
-
 def pointwise_plan(primitive, specs: list, params: dict, result: Spec) -> Callable:
-    compute = pointwise_specs(primitive.name, primitive.info["rule"],
-                              tuple(s for s in specs if s is not None))[1]
-    wide = compute.numpy if primitive.info.get("native") else compute_dtype(compute)
+    wide = compute_dtype(primitive, specs).numpy
     direct = all(s is not None and not s.weak and s.numpy == wide for s in specs)
     writes = is_ufunc(primitive.ref) and not params and (
         result.numpy == wide or primitive.info["rule"] == "bool")
@@ -236,9 +229,7 @@ def numpy_inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Ca
     if target.device.type == "meta":
         return lambda target, *args: None
     if primitive.kind == "pointwise":
-        compute = pointwise_specs(primitive.name, primitive.info["rule"],
-                                  tuple(s for s in specs if s is not None))[1]
-        wide = compute_dtype(compute)
+        wide = compute_dtype(primitive, specs).numpy
         if is_ufunc(primitive.ref) and not params and target.numpy == wide:
             return ufunc_inplace_plan(primitive.ref, [converter(s, wide) for s in specs])
         into = primitive.info.get("into")
@@ -311,6 +302,3 @@ def write_plan(primitive, target: Spec, specs: list, params: dict) -> Callable:
             quiet_restore(token)
 
     return run
-
-
-__all__ = ["plan", "inplace_plan", "PROVIDERS", "array_at"]

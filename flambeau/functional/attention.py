@@ -9,9 +9,8 @@ from flambeau.core.errors import OpError, complaint
 from flambeau.functional.activation import softmax
 from flambeau.functional.dropout import dropout
 from flambeau.functional.register import functional
-from flambeau.ops.attention import attention
+from flambeau.ops.attention import attention, masked
 from flambeau.ops.promotion import fits
-from flambeau.tensor.factories import filled
 
 
 @functional
@@ -41,14 +40,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
                          scale=float(scale))[0]
     root = math.sqrt(abs(scale))
     scores = (query * (math.copysign(root, scale))) @ (key * root).transpose(-2, -1)
-    if is_causal:
-        scores = scores.masked_fill(~lower_triangle(query.shape[-2], key.shape[-2],
-                                                    query.device), -math.inf)
-    elif attn_mask is not None:
-        if attn_mask.dtype is dtypes.bool:
-            scores = scores.masked_fill(~attn_mask, -math.inf)
-        else:
-            scores = scores + attn_mask
+    scores = masked(scores, attn_mask, is_causal)
     weights = softmax(scores, -1)
     if attn_mask is not None:
         weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
@@ -62,8 +54,3 @@ def is_one_op(query, key, value, mask) -> bool:
         return False
     return query.ndim == key.ndim == value.ndim == 4 and kind.is_floating_point and (
         key.dtype is kind and value.dtype is kind) and key.shape[:2] == query.shape[:2]
-
-
-def lower_triangle(rows: int, columns: int, device):
-    """Query i sees keys up to i."""
-    return filled((rows, columns), True, dtypes.bool, device, False).tril()

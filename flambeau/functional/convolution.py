@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.core.errors import OpError, ShapeError, complaint
+from flambeau.functional.padding import pad
 from flambeau.functional.register import functional
 from flambeau.ops import convolution
 
@@ -50,8 +51,6 @@ def same_padding(op: str, input, weight, stride, dilation, rank: int):
                                           weight.shape[2:])]
     if all(t % 2 == 0 for t in totals):
         return input, tuple(t // 2 for t in totals)
-    from flambeau.functional.padding import pad
-
     widths = []
     for t in reversed(totals):
         widths += [0, t % 2]

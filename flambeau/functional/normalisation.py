@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from flambeau.core.dtype import finfo, float32
+from flambeau.core.dtype import finfo
 from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
+from flambeau.functional.padding import pad
 from flambeau.functional.register import functional
 from flambeau.ops import normalisation
 
 
-@functional(toplevel=True)
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """Zero mean and unit variance over the trailing dimensions, then weight and bias."""
+def trailing_size(op: str, input, normalized_shape) -> tuple[int, ...]:
+    """normalized_shape, which must end the shape of the input."""
     size = tuple(normalized_shape)
     if not size or tuple(input.shape[-len(size) :]) != size:
         raise ShapeError(
             complaint(
-                "layer_norm",
+                op,
                 f"given normalized_shape={list(size)}, expected input with shape [*, "
                 f"{', '.join(map(str, size))}]",
                 dict(input=list(input.shape)),
             )
         )
+    return size
+
+
+@functional(toplevel=True)
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Zero mean and unit variance over the trailing dimensions, then weight and bias."""
+    size = trailing_size("layer_norm", input, normalized_shape)
     return normalisation.layer_norm(input, weight, bias, dims=len(size), eps=float(eps))[0]
 
 
@@ -171,19 +178,10 @@ def instance_norm(
 @functional(toplevel=True)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """input / sqrt(mean(input^2) + eps) over the trailing dimensions (Zhang & Sennrich 2019)."""
-    size = tuple(normalized_shape)
-    if not size or tuple(input.shape[-len(size) :]) != size:
-        raise ShapeError(
-            complaint(
-                "rms_norm",
-                f"given normalized_shape={list(size)}, expected input with shape [*, "
-                f"{', '.join(map(str, size))}]",
-                dict(input=list(input.shape)),
-            )
-        )
+    size = trailing_size("rms_norm", input, normalized_shape)
     if eps is None:
-        eps = finfo(input.dtype).eps if not input.dtype.is_narrow_float else finfo(float32).eps
-    x = input.to(float32) if input.dtype.is_narrow_float else input
+        eps = finfo(input.dtype.wide).eps
+    x = input.to(input.dtype.wide)
     dims = tuple(range(-len(size), 0))
     squares = x * x
     y = x * (squares.mean(dims, keepdim=True) + eps).rsqrt()
@@ -205,8 +203,6 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
         )
     if not input.numel():
         return input
-    from flambeau.functional.padding import pad
-
     squares = (input * input).unsqueeze(1)
     width = (size // 2, (size - 1) // 2)
     padded = pad(squares, (*(0,) * (2 * (input.ndim - 2)), *width))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flambeau.tensor.public import public
+from flambeau.tensor.public import FUNCTIONS, public
 
 
 def functional(
@@ -20,8 +20,6 @@ def functional(
         return lambda f: functional(f, name=name, toplevel=toplevel, aliases=aliases, out=out)
     call = public(f, name=name, module="nn.functional", method=False, out=out, aliases=aliases)
     if toplevel:
-        from flambeau.tensor.public import FUNCTIONS
-
         for n in (name or f.__name__, *aliases):
             FUNCTIONS[""][n] = call
     return call

@@ -10,6 +10,7 @@ from flambeau.core.errors import DtypeError, OpError, ShapeError, ValueRangeErro
 from flambeau.functional.losses import known, legacy_reduction, reduced
 from flambeau.functional.register import functional
 from flambeau.ops import choice
+from flambeau.ops.activations import log_sigmoid
 from flambeau.ops.promotion import broadcast_shapes
 from flambeau.tensor.rearranging import broadcast_tensors
 
@@ -133,8 +134,6 @@ def binary_cross_entropy_with_logits(
                 dict(target=list(target.shape), input=list(input.shape)),
             )
         )
-    from flambeau.ops.activations import log_sigmoid
-
     logs = log_sigmoid(input)
     if pos_weight is None:
         loss = (1 - target) * input - logs
@@ -425,8 +424,6 @@ def multilabel_soft_margin_loss(
 ):
     """Mean over classes of the binary cross-entropy with logits."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    from flambeau.ops.activations import log_sigmoid
-
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight

@@ -32,6 +32,11 @@ def Scalar(name: str, dtype) -> Expr:
     return scalar(name, dtype)
 
 
+def widened(x: Expr) -> Expr:
+    """`x` in the dtype in which arithmetic on it is done."""
+    return cast(x, x.dtype.wide)
+
+
 def maximum(x, y) -> Expr:
     """The larger operand; NaN when either is NaN."""
     return apply("max", x, y)
@@ -75,4 +80,5 @@ __all__ = [
     "store",
     "unary",
     "where",
+    "widened",
 ]

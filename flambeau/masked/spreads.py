@@ -38,7 +38,7 @@ def squared_gaps(op: str, input, dim, unbiased, correction, keepdim, dtype, mask
                      else dtypes.default_dtype())
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
-    wide = dtypes.float32 if kind.is_narrow_float else kind
+    wide = kind.wide
     x, dims = input.to(wide), all_dims(op, input, dim)
     n = counts(op, input, dims, True, mask, wide.to_real())
     center = filled(op, x, mask, 0).sum(dims, keepdim=True) / n

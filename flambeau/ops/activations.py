@@ -10,6 +10,7 @@ from flambeau.loops.api import maximum, unary
 from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
 from flambeau.ops.elementwise import pointwise
+from flambeau.ops.error_function import erf
 from flambeau.ops.pointwise import conj, sigmoid_ref
 
 # Scalar forms, in the loop language, stand beside the NumPy references.
@@ -51,8 +52,6 @@ relu_backward = pointwise(
 
 def normal_distribution(x: np.ndarray) -> np.ndarray:
     """Probability that a standard normal number is below x."""
-    from flambeau.ops.error_function import erf
-
     return 0.5 * (1 + erf(x * np.asarray(math.sqrt(0.5), x.dtype)))
 
 

@@ -26,9 +26,9 @@ def attention_meta(q: Spec, k: Spec, v: Spec, mask: Spec | None, *, causal, scal
             "(B, H, S, Ev)", dict(query=list(q.shape), key=list(k.shape), value=list(v.shape))))
     out = v.shape[3]
     device = common_device("scaled_dot_product_attention", [q, k, v])
-    stat = dtypes.float32 if q.dtype.is_narrow_float else q.dtype
     strides = (rows * h * out, out, h * out, 1)
-    return spec(q.dtype, (b, h, rows, out), strides, device), spec(stat, (b, h, rows), None, device)
+    return (spec(q.dtype, (b, h, rows, out), strides, device),
+            spec(q.dtype.wide, (b, h, rows), None, device))
 
 
 def scores_of(q, k, mask, causal: bool, scale: float) -> np.ndarray:
@@ -70,15 +70,19 @@ def attention_vjp(cts, q, k, v, mask, out0, out1, causal, scale):
 
 def weights(q, k, mask, causal, scale):
     """softmax of the scores, as a composite."""
-    scores = (q @ k.mT) * scale
+    scores = masked((q @ k.mT) * scale, mask, causal)
+    p = scores.softmax(-1)
+    return p.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
+
+
+def masked(scores, mask, causal: bool):
+    """Scores with -inf where a key is not seen; a mask of floats is added."""
     if causal:
         seen = scores.new_ones(scores.shape[-2:], dtype=dtypes.bool).tril()
         scores = scores.masked_fill(~seen, -math.inf)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype is dtypes.bool \
-            else scores + mask
-    p = scores.softmax(-1)
-    return p.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, -math.inf) if mask.dtype is dtypes.bool else scores + mask
 
 
 def attention_samples(rng):

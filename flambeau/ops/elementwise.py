@@ -8,12 +8,12 @@ of the operands, as PyTorch documents.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.dtype import BOOL, COMPLEX, FLOAT
+from flambeau.core.dtype import FLOAT
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.errors import DeviceError, DtypeError, UnsupportedError, complaint
 from flambeau.core.spec import Spec, dense_strides, spec
@@ -33,6 +33,14 @@ def pointwise_specs(name: str, rule: str, operands: tuple[Spec, ...],
     result = dtypes.bool if rule == "bool" else (
         compute.to_real() if rule.endswith("real") else compute)
     return result_spec(name, operands, result), compute
+
+
+def compute_dtype(primitive: Primitive, specs: Sequence[Spec | None]) -> DType:
+    """The dtype in which a pointwise primitive computes: float32 for narrow floats, unless the
+    primitive is `native`, which is to say defined by how a dtype is represented."""
+    common = pointwise_specs(primitive.name, primitive.info["rule"],
+                             tuple(s for s in specs if s is not None))[1]
+    return common if primitive.info.get("native") else common.wide
 
 
 def _check_dtype(name: str, rule: str, d: DType) -> None:
@@ -157,7 +165,3 @@ def pointwise_samples(rng, arity: int, low: float, high: float):
 
 def is_ufunc(ref) -> bool:
     return isinstance(ref, np.ufunc)
-
-
-__all__ = ["pointwise", "pointwise_specs", "result_spec", "common_device", "pointwise_samples",
-           "is_ufunc", "BOOL", "COMPLEX"]

@@ -99,8 +99,7 @@ def erfc(x: np.ndarray) -> np.ndarray:
 
 
 def erf32(x: np.ndarray) -> np.ndarray:
-    """float32: one rational function of x^2 on [-4, 4] in double precision is exact enough and
-    cheap; blocks keep the temporaries in cache."""
+    """Computed in float64, in blocks that keep the temporaries in cache."""
     flat = np.ascontiguousarray(x).reshape(-1)
     out = np.empty_like(flat)
     for start in range(0, flat.size, 8192):

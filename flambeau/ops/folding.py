@@ -11,11 +11,6 @@ from flambeau.loops.api import cast, equal, nest, reduce, unary
 from flambeau.loops.api import where as select
 
 
-def accumulating(d: DType) -> DType:
-    """Narrow floats are folded in float32."""
-    return dtypes.float32 if d.is_narrow_float else d
-
-
 def place(i: tuple, r: tuple, rank: int, dim: tuple[int, ...], keepdim: bool) -> tuple:
     """The operand's index at output index `i` and position `r` in the folded dimensions."""
     kept = iter(i if not keepdim else [v for d, v in enumerate(i) if d not in dim])
@@ -42,7 +37,7 @@ def folding(combine: str, of: Callable = lambda x: x, finish: Callable = lambda 
         if unsupported(outs, x, dim):
             return None
         n = math.prod(x.shape[d] for d in dim)
-        kind = accumulating(dtype or x.dtype)
+        kind = (dtype or x.dtype).wide
         return nest(outs[0].shape, lambda i: finish(
             fold(combine, x, i, dim, keepdim, lambda v: of(cast(v, kind))), n), out=outs[0])
 
@@ -89,7 +84,7 @@ def var_lower(outs, x, *, dim, correction, keepdim):
     if unsupported(outs, x, dim):
         return None
     n = math.prod(x.shape[d] for d in dim)
-    kind = accumulating(x.dtype)
+    kind = x.dtype.wide
     return nest(outs[0].shape, lambda i: fold(
         "welford", x, i, dim, keepdim, lambda v: cast(v, kind))[1] / float(max(n - correction, 0)),
         out=outs[0])
@@ -98,7 +93,7 @@ def var_lower(outs, x, *, dim, correction, keepdim):
 def norm_lower(outs, x, *, ord, dim, keepdim, dtype: DType):
     if unsupported(outs, x, dim):
         return None
-    kind = accumulating(dtype)
+    kind = dtype.wide
     size = dict(keepdim=keepdim, dtype=kind)
 
     def of(x):
@@ -118,7 +113,7 @@ def logsumexp_lower(outs, x, *, dim, keepdim):
     """The largest term is taken out where it is finite."""
     if unsupported(outs, x, dim):
         return None
-    kind = accumulating(x.dtype)
+    kind = x.dtype.wide
 
     def body(i):
         top = fold("max", x, i, dim, keepdim, lambda v: cast(v, kind))

@@ -10,15 +10,9 @@ import math
 
 import numpy as np
 
-from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec, spec
-from flambeau.loops.api import Buf, cast, nest, reduce, unary
+from flambeau.loops.api import Buf, nest, reduce, unary, widened
 from flambeau.ops.registry import primitive
-
-
-def statistic_dtype(d):
-    return dtypes.float32 if d.is_narrow_float else d
-
 
 # layer norm ----------------------------------------------------------------------------------
 
@@ -26,7 +20,7 @@ def statistic_dtype(d):
 def layer_norm_meta(x: Spec, w: Spec | None, b: Spec | None, *, dims, eps):
     """Over the last `dims` dimensions. Returns (y, mean, rstd), the latter with sizes of one."""
     keep = (*x.shape[:x.ndim - dims], *(1 for _ in range(dims)))
-    stat = spec(statistic_dtype(x.dtype), keep, None, x.device)
+    stat = spec(x.dtype.wide, keep, None, x.device)
     return x.like(shape=tuple(x.shape)), stat, stat
 
 
@@ -43,11 +37,6 @@ def layer_norm_ref(x, w, b, *, dims, eps):
     return y, mean, rstd
 
 
-def wide(value):
-    """Narrow floats compute in float32."""
-    return cast(value, dtypes.float32) if value.dtype.is_narrow_float else value
-
-
 def layer_norm_lower(outs, x, w, b, *, dims, eps):
     """Mean, then squared deviations, then the result, over a row that stays in cache."""
     rank = len(x.shape)
@@ -55,20 +44,20 @@ def layer_norm_lower(outs, x, w, b, *, dims, eps):
     count = math.prod(size)
 
     def mean(i):
-        return reduce("add", size, lambda r: wide(x[(*i, *r)])) / float(count)
+        return reduce("add", size, lambda r: widened(x[(*i, *r)])) / float(count)
 
     def rstd(i, centre):
-        total = reduce("add", size, lambda r: (wide(x[(*i, *r)]) - centre)
-                       * (wide(x[(*i, *r)]) - centre))
+        total = reduce("add", size, lambda r: (widened(x[(*i, *r)]) - centre)
+                       * (widened(x[(*i, *r)]) - centre))
         return unary("rsqrt", total / float(count) + eps)
 
     def body(i):
         row, at = i[:rank - dims], i[rank - dims:]
         centre = mean(row)
-        y = (wide(x[i]) - centre) * rstd(row, centre)
+        y = (widened(x[i]) - centre) * rstd(row, centre)
         if w is not None:
-            y = y * wide(w[at])
-        return y if b is None else y + wide(b[at])
+            y = y * widened(w[at])
+        return y if b is None else y + widened(b[at])
 
     def statistics(i):
         centre = mean(i)
@@ -148,11 +137,11 @@ def layer_norm_backward_lower(outs, ct, x, w, mean, rstd, *, dims):
         centre, scale = mean[(*lead, *ones)], rstd[(*lead, *ones)]
 
         def g(r):
-            value = wide(ct[(*lead, *r)])
-            return value if w is None else value * wide(w[tuple(r)])
+            value = widened(ct[(*lead, *r)])
+            return value if w is None else value * widened(w[tuple(r)])
 
         def hat(r):
-            return (wide(x[(*lead, *r)]) - centre) * scale
+            return (widened(x[(*lead, *r)]) - centre) * scale
 
         total = reduce("add", size, g) / count
         inner = reduce("add", size, lambda r: g(r) * hat(r)) / count
@@ -187,7 +176,7 @@ layer_norm_backward = primitive(
 
 def batch_norm_meta(x: Spec, w: Spec | None, b: Spec | None, *, eps):
     """Over every dimension but 1. Returns (y, mean, rstd, biased variance) of shape (C,)."""
-    stat = spec(statistic_dtype(x.dtype), (x.shape[1],), None, x.device)
+    stat = spec(x.dtype.wide, (x.shape[1],), None, x.device)
     return x.preserved(), stat, stat, stat
 
 
@@ -224,16 +213,16 @@ def batch_norm_lower(outs, x, w, b, *, eps):
     mean, rstd, var = outs[1:]
 
     def centre(i):
-        return reduce("add", size, lambda r: wide(x[at(i[0], r)])) / count
+        return reduce("add", size, lambda r: widened(x[at(i[0], r)])) / count
 
     def variance(i):
-        return reduce("add", size, lambda r: (wide(x[at(i[0], r)]) - mean[i])
-                      * (wide(x[at(i[0], r)]) - mean[i])) / count
+        return reduce("add", size, lambda r: (widened(x[at(i[0], r)]) - mean[i])
+                      * (widened(x[at(i[0], r)]) - mean[i])) / count
 
     def result(i):
-        scale = rstd[i[1:2]] if w is None else rstd[i[1:2]] * wide(w[i[1:2]])
-        y = (wide(x[i]) - mean[i[1:2]]) * scale
-        return y if b is None else y + wide(b[i[1:2]])
+        scale = rstd[i[1:2]] if w is None else rstd[i[1:2]] * widened(w[i[1:2]])
+        y = (widened(x[i]) - mean[i[1:2]]) * scale
+        return y if b is None else y + widened(b[i[1:2]])
 
     channels = (x.shape[1],)
     return (nest(channels, centre, out=mean), nest(channels, variance, out=var),
@@ -247,16 +236,20 @@ def batch_norm_backward_lower(outs, ct, x, w, mean, rstd):
     gx, gw, gb = outs
 
     def hat(i):
-        return (wide(x[i]) - mean[i[1:2]]) * rstd[i[1:2]]
+        return (widened(x[i]) - mean[i[1:2]]) * rstd[i[1:2]]
 
     def result(i):
-        scale = rstd[i[1:2]] if w is None else rstd[i[1:2]] * wide(w[i[1:2]])
-        return (wide(ct[i]) - gb[i[1:2]] / count - hat(i) * (gw[i[1:2]] / count)) * scale
+        scale = rstd[i[1:2]] if w is None else rstd[i[1:2]] * widened(w[i[1:2]])
+        return (widened(ct[i]) - gb[i[1:2]] / count - hat(i) * (gw[i[1:2]] / count)) * scale
 
     channels = (x.shape[1],)
-    return (nest(channels, lambda i: reduce("add", size, lambda r: wide(ct[at(i[0], r)])), out=gb),
-            nest(channels, lambda i: reduce("add", size, lambda r: wide(ct[at(i[0], r)])
-                                            * hat(at(i[0], r))), out=gw),
+    def shift(i):
+        return reduce("add", size, lambda r: widened(ct[at(i[0], r)]))
+
+    def scaled(i):
+        return reduce("add", size, lambda r: widened(ct[at(i[0], r)]) * hat(at(i[0], r)))
+
+    return (nest(channels, shift, out=gb), nest(channels, scaled, out=gw),
             nest(x.shape, result, out=gx))
 
 

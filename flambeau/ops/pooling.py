@@ -15,7 +15,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
-from flambeau.loops.api import cast, const, equal, guarded, nest, not_equal, where
+from flambeau.loops.api import const, equal, guarded, nest, not_equal, where, widened
 from flambeau.ops.convolution import layout_like
 from flambeau.ops.registry import primitive
 
@@ -307,8 +307,7 @@ def max_pool_backward_lower(outs, src, place, *, sizes, kernel, stride, padding,
             inside = inside_of(window, counts)
             index = (*i[:lead], *window)
             chosen = equal(guarded(inside, place, index, -1), flat)
-            value = guarded(chosen & inside, src, index, 0)
-            value = cast(value, dtypes.float32) if src.dtype.is_narrow_float else value
+            value = widened(guarded(chosen & inside, src, index, 0))
             total = value if total is None else total + value
         return total
 

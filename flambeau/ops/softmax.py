@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.core.dtype import float32
 from flambeau.core.errors import UnsupportedError, complaint
 from flambeau.core.spec import Spec
-from flambeau.loops.api import cast, nest, reduce, unary
+from flambeau.loops.api import nest, reduce, unary, widened
 from flambeau.ops.registry import primitive
 
 
@@ -31,11 +30,14 @@ def shifted(x: np.ndarray, dim: int) -> np.ndarray:
     return x - x.max(axis=dim, keepdims=True)
 
 
+def summed(x: np.ndarray, dim: int):
+    """The sum along dim; a scalar is a row of one."""
+    return x.sum(axis=dim, keepdims=True) if x.ndim else x
+
+
 def softmax_ref(x, *, dim):
-    e = shifted(x, dim)
-    np.exp(e, out=e) if isinstance(e, np.ndarray) else None
-    e = np.asarray(e)
-    return e / e.sum(axis=dim, keepdims=True) if e.ndim else np.ones_like(e) * (x == x)
+    e = np.exp(shifted(x, dim))
+    return e / summed(e, dim)
 
 
 def softmax_vjp(ct, out, dim):
@@ -53,19 +55,14 @@ def row(x, i, dim: int):
     return lambda r: x[(*i[:dim], *r, *i[dim + 1 :])]
 
 
-def wide(value):
-    """Narrow floats compute in float32."""
-    return cast(value, float32) if value.dtype.is_narrow_float else value
-
-
 def softmax_lower(outs, x, *, dim):
     """Maximum, sum of exponentials (at least 1), product with its reciprocal: a row in cache."""
     n = x.shape[dim]
 
     def body(i):
-        top = reduce("max", (n,), lambda r: wide(row(x, i, dim)(r)))
-        total = reduce("add", (n,), lambda r: unary("exp", wide(row(x, i, dim)(r)) - top))
-        return unary("exp", wide(x[i]) - top) * (1.0 / total)
+        top = reduce("max", (n,), lambda r: widened(row(x, i, dim)(r)))
+        total = reduce("add", (n,), lambda r: unary("exp", widened(row(x, i, dim)(r)) - top))
+        return unary("exp", widened(x[i]) - top) * (1.0 / total)
 
     return nest(x.shape, body, out=outs[0])
 
@@ -74,9 +71,9 @@ def log_softmax_lower(outs, x, *, dim):
     n = x.shape[dim]
 
     def body(i):
-        top = reduce("max", (n,), lambda r: wide(row(x, i, dim)(r)))
-        total = reduce("add", (n,), lambda r: unary("exp", wide(row(x, i, dim)(r)) - top))
-        return wide(x[i]) - top - unary("log", total)
+        top = reduce("max", (n,), lambda r: widened(row(x, i, dim)(r)))
+        total = reduce("add", (n,), lambda r: unary("exp", widened(row(x, i, dim)(r)) - top))
+        return widened(x[i]) - top - unary("log", total)
 
     return nest(x.shape, body, out=outs[0])
 
@@ -86,8 +83,8 @@ def softmax_backward_lower(outs, ct, y, *, dim):
 
     def body(i):
         g, p = row(ct, i, dim), row(y, i, dim)
-        total = reduce("add", (n,), lambda r: wide(g(r)) * wide(p(r)))
-        return (wide(ct[i]) - total) * wide(y[i])
+        total = reduce("add", (n,), lambda r: widened(g(r)) * widened(p(r)))
+        return (widened(ct[i]) - total) * widened(y[i])
 
     return nest(y.shape, body, out=outs[0])
 
@@ -96,8 +93,8 @@ def log_softmax_backward_lower(outs, ct, y, *, dim):
     n = y.shape[dim]
 
     def body(i):
-        total = reduce("add", (n,), lambda r: wide(row(ct, i, dim)(r)))
-        return wide(ct[i]) - unary("exp", wide(y[i])) * total
+        total = reduce("add", (n,), lambda r: widened(row(ct, i, dim)(r)))
+        return widened(ct[i]) - unary("exp", widened(y[i])) * total
 
     return nest(y.shape, body, out=outs[0])
 
@@ -113,10 +110,8 @@ softmax = primitive(
 
 
 def log_softmax_ref(x, *, dim):
-    z = np.asarray(shifted(x, dim))
-    if z.ndim == 0:
-        return z
-    return z - np.log(np.exp(z).sum(axis=dim, keepdims=True))
+    z = shifted(x, dim)
+    return z - np.log(summed(np.exp(z), dim))
 
 
 log_softmax = primitive(
@@ -138,7 +133,7 @@ def backward_meta(ct: Spec, y: Spec, *, dim) -> Spec:
 
 def softmax_backward_ref(ct, y, *, dim):
     g = ct * y
-    return g - y * g.sum(axis=dim, keepdims=True) if g.ndim else g - g
+    return g - y * summed(g, dim)
 
 
 def softmax_backward_decomposed(ct, y, *, dim):
@@ -147,7 +142,7 @@ def softmax_backward_decomposed(ct, y, *, dim):
 
 
 def log_softmax_backward_ref(ct, y, *, dim):
-    return ct - np.exp(y) * ct.sum(axis=dim, keepdims=True) if ct.ndim else ct - ct
+    return ct - np.exp(y) * summed(ct, dim)
 
 
 def log_softmax_backward_decomposed(ct, y, *, dim):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.errors import OpError, complaint
-from flambeau.core.spec import Spec, contiguous_strides, overlaps_itself, spec
+from flambeau.core.spec import Spec, contiguous_strides, is_dense, overlaps_itself, spec
 from flambeau.ops.registry import primitive
 
 
@@ -60,8 +60,6 @@ def write_meta(x: Spec, src: Spec, *, layout, size, stride, offset) -> Spec:
 
 
 def _dense(shape, layout) -> bool:
-    from flambeau.core.spec import is_dense
-
     return is_dense(shape, layout)
 
 

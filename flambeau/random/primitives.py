@@ -12,6 +12,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.device import CPU
 from flambeau.core.spec import Spec, memory_order, spec
+from flambeau.ops.elementwise import pointwise_specs
 from flambeau.ops.registry import Primitive, primitive
 from flambeau.random.generator import default_generator
 from flambeau.runtime import draws
@@ -107,8 +108,6 @@ binomial = primitive("binomial", meta=binomial_meta, ref=binomial_ref, samples=b
 
 
 def normal_around_meta(mean: Spec, std: Spec, *, generator=None) -> Spec:
-    from flambeau.ops.elementwise import pointwise_specs
-
     kind, _ = pointwise_specs("normal", "float", (mean, std))
     return spec(kind.dtype, kind.shape, None, kind.device)
 
@@ -164,7 +163,7 @@ multinomial = primitive("multinomial", meta=multinomial_meta, ref=multinomial_re
 
 
 def rrelu_meta(x: Spec, *, low, high, generator=None) -> Spec:
-    return x.like(dtype=dtypes.float32 if x.dtype.is_narrow_float else x.dtype)
+    return x.like(dtype=x.dtype.wide)
 
 
 def rrelu_ref(x, *, low, high, generator=None):

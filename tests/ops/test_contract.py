@@ -13,9 +13,8 @@ import flambeau.ops
 from flambeau.core.dtype import FLOAT, from_numpy_dtype
 from flambeau.core.spec import WEAK, Spec, spec
 from flambeau.eager.native.nests import nests_of
-from flambeau.eager.plans import compute_dtype
 from flambeau.loops.interpret import interpret
-from flambeau.ops.elementwise import pointwise_specs
+from flambeau.ops.elementwise import compute_dtype
 from flambeau.ops.registry import REGISTRY
 from flambeau.tensor.tensor import from_array
 
@@ -50,7 +49,7 @@ def as_computed(primitive, operands: tuple) -> tuple:
     if primitive.kind != "pointwise":
         return operands
     specs = tuple(spec_of(x) for x in operands if x is not None)
-    kind = compute_dtype(pointwise_specs(primitive.name, primitive.info["rule"], specs)[1])
+    kind = compute_dtype(primitive, specs).numpy
     return tuple(x.astype(kind) if isinstance(x, np.ndarray) else x for x in operands)
 
 

@@ -19,7 +19,7 @@ from flambeau.eager.memory import empty_array
 from flambeau.eager.native.address import address
 from flambeau.loops import expr
 from flambeau.loops.api import Buf, Scalar, cast, const, nest
-from flambeau.ops.elementwise import pointwise_specs
+from flambeau.ops.elementwise import compute_dtype
 from flambeau.tensor.tensor import make
 
 
@@ -65,11 +65,9 @@ def spec_of_number(value) -> Spec | None:
 
 def pointwise_written(primitive, specs: list, operands: list, out: Buf):
     """One nest over the shape of `out`, or None where the loop language has no such operation."""
-    compute = pointwise_specs(primitive.name, primitive.info["rule"],
-                              tuple(s for s in specs if s is not None))[1]
-    if compute.is_complex or out.dtype.is_complex:
+    wide = compute_dtype(primitive, specs)
+    if wide.is_complex or out.dtype.is_complex:
         return None
-    wide = dtypes.float32 if compute.is_narrow_float else compute
     form = scalar_form(primitive, wide)
     if form is None:
         return None
@@ -116,15 +114,9 @@ def as_expression(x):
 
 
 def pointwise_nests(primitive, specs: list, result: Spec):
-    wide = compute_of(primitive, specs)
+    wide = compute_dtype(primitive, specs)
     operands = [operand(f"x{k}", s, tuple(result.shape), wide) for k, s in enumerate(specs)]
     return pointwise_written(primitive, specs, operands, outputs((result,))[0])
-
-
-def compute_of(primitive, specs: list) -> dtypes.dtype:
-    compute = pointwise_specs(primitive.name, primitive.info["rule"],
-                              tuple(s for s in specs if s is not None))[1]
-    return dtypes.float32 if compute.is_narrow_float else compute
 
 
 def scalar_form(primitive, wide: dtypes.dtype) -> Callable | None:
