@@ -15,6 +15,7 @@ from flambeau.autograd.views import bump, check_writable, rebase
 from flambeau.core.context import state
 from flambeau.core.dtype import FLOAT
 from flambeau.core.errors import ArgumentError, AutogradError, complaint
+from flambeau.core.spec import WEAK
 from flambeau.ops import views
 from flambeau.ops.creation import full
 from flambeau.tensor.tensor import Tensor, alias
@@ -217,8 +218,6 @@ def keep(t, position: dict, ctx: FunctionCtx, outputs: list):
 
 
 def full_spec():
-    from flambeau.core.spec import WEAK
-
     return WEAK[float]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from flambeau.autograd.hooks import RemovableHandle, register_tensor_hook
 from flambeau.autograd.node import Node, gradient_edge
 from flambeau.autograd.saved import saved_tensors_hooks
+from flambeau.autograd.views import bump
 from flambeau.core.errors import AutogradError, complaint
 from flambeau.tensor.tensor import Tensor
 
@@ -64,8 +65,6 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 
 def increment_version(tensor) -> None:
     """Tell autograd that the memory was written by other means."""
-    from flambeau.autograd.views import bump
-
     for t in tensor if isinstance(tensor, (list, tuple)) else (tensor,):
         bump(t)
 

@@ -253,7 +253,3 @@ def gradient_edge(t: Tensor):
     if node is not None:
         return (node, t._output_nr)
     return (t, -1) if t._requires_grad else None
-
-
-def differentiable_specs(specs: tuple[Spec, ...]) -> list[bool]:
-    return [s.dtype.is_floating_point or s.dtype.is_complex for s in specs]

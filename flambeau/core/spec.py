@@ -198,16 +198,6 @@ def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 # Python numbers as operands: one spec per type, so a changing value never misses a cache.
 
-class _Weak(Spec):
-    """The spec of a Python number; its dtype follows the default dtype."""
-
-    __slots__ = ()
-
-    @property
-    def numpy_dtype(self):
-        return self.dtype.numpy
-
-
 WEAK = {
     bool: Spec(dtypes.bool, Size(), (), CPU, True),
     int: Spec(dtypes.int64, Size(), (), CPU, True),

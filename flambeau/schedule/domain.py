@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
 
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import nodes, postorder
@@ -216,10 +215,6 @@ def chain(flat: Flat) -> list[frozenset]:
     sets = {f.free & frozenset(flat.iters) for f in folds(flat.roots())}
     sets |= {frozenset(p.iters) for p in flat.puts}
     return sorted(sets, key=len)
-
-
-def is_chain(sets: list[frozenset]) -> bool:
-    return all(a <= b for a, b in pairwise(sets))
 
 
 def ordered(flat: Flat, last: Expr | None = None) -> Flat:

@@ -13,6 +13,8 @@ from flambeau.tensor.public import public
 from flambeau.tensor.rearranging import broadcast_tensors
 from flambeau.tensor.shaping import reshape
 from flambeau.tensor.tensor import Tensor
+from flambeau.tensor.vectors import cross as linalg_cross
+from flambeau.tensor.vectors import multi_dot
 
 
 def combined(op: str, input: Tensor, product: Tensor, beta, alpha) -> Tensor:
@@ -320,8 +322,6 @@ def arranged(x: Tensor, labels: list, output: list, sizes: dict) -> Tensor:
 @public(method=False)
 def chain_matmul(*matrices):
     """The product of matrices, in the cheapest order."""
-    from flambeau.tensor.vectors import multi_dot
-
     return multi_dot(list(matrices))
 
 
@@ -386,6 +386,4 @@ def cross(input, other, dim=None):
                     dict(input=list(input.shape), other=list(other.shape)),
                 )
             )
-    from flambeau.tensor.vectors import cross as linalg_cross
-
     return linalg_cross(input, other, dim=dim)

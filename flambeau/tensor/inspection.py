@@ -6,6 +6,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.device import CPU
 from flambeau.core.device import device as Device
 from flambeau.core.dtype import can_cast as can_cast_types
+from flambeau.core.spec import WEAK
 from flambeau.ops.promotion import result_dtype
 from flambeau.tensor import layout
 from flambeau.tensor.public import public
@@ -31,33 +32,9 @@ def is_signed(input):
 
 
 @public(out=False)
-def is_conj(input):
-    """Is conjugation pending? Never: flambeau conjugates at once."""
-    return False
-
-
-@public(out=False)
-def is_neg(input):
-    """Is negation pending? Never: flambeau negates at once."""
-    return False
-
-
-@public(out=False)
 def is_inference(input):
     """Was the tensor made in inference mode? flambeau does not mark tensors."""
     return False
-
-
-@public(out=False)
-def resolve_conj(input):
-    """The tensor itself: conjugation is never pending."""
-    return input
-
-
-@public(out=False)
-def resolve_neg(input):
-    """The tensor itself: negation is never pending."""
-    return input
 
 
 @public(method=False, out=False)
@@ -93,8 +70,6 @@ def is_nonzero(input):
 @public(method=False, out=False)
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic on the two would have."""
-    from flambeau.core.spec import WEAK
-
     return result_dtype(*(t._spec if isinstance(t, Tensor) else WEAK[type(t)]
                           for t in (tensor1, tensor2)))
 

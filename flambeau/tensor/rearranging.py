@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import DimError, OpError, ShapeError, complaint
-from flambeau.ops import rearranging, views
+from flambeau.core.spec import Size
+from flambeau.ops import promotion, rearranging, views
 from flambeau.ops.casts import copy
 from flambeau.ops.dims import normal_dim
 from flambeau.ops.gathering import index as index_primitive
@@ -15,7 +17,7 @@ from flambeau.tensor.factories import arange
 from flambeau.tensor.joining import cat
 from flambeau.tensor.public import public
 from flambeau.tensor.shaping import reshape, sizes_of, transpose, unsqueezed
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor.tensor import Tensor, storage_of
 
 
 @public(out=False)
@@ -286,8 +288,6 @@ def as_strided(input, size, stride, storage_offset=None):
 
 
 def check_inside(x: Tensor, size: tuple, stride: tuple, offset: int) -> None:
-    from flambeau.tensor.tensor import storage_of
-
     last = offset + builtins.sum((n - 1) * s for n, s in zip(size, stride))
     if 0 not in size and (last + 1) * x.element_size() > storage_of(x).nbytes or offset < 0:
         raise OpError(
@@ -405,13 +405,10 @@ def broadcast_tensors(*tensors):
 @public(method=False, out=False)
 def broadcast_shapes(*shapes):
     """The common shape under broadcasting."""
-    from flambeau.core.spec import Size
-    from flambeau.ops.promotion import broadcast_shapes as common
-
     found = [(s,) if hasattr(s, "__index__") else tuple(s) for s in shapes]
     if any(n < 0 for s in found for n in s):
         raise OpError(complaint("broadcast_shapes", "sizes must not be negative"))
-    return Size(common("broadcast_shapes", *found) if found else ())
+    return Size(promotion.broadcast_shapes("broadcast_shapes", *found) if found else ())
 
 
 @public(out=False)
@@ -498,8 +495,6 @@ def cartesian_prod(*tensors):
 @public(out=False)
 def combinations(input, r=2, with_replacement=False):
     """All combinations of r elements of a vector, one a row."""
-    import itertools
-
     from flambeau.tensor.interop import tensor
 
     if input.ndim != 1 or r < 0:

@@ -10,7 +10,7 @@ from flambeau.core.errors import AutogradError, OpError, ValueRangeError, compla
 from flambeau.core.spec import contiguous_strides, spec
 from flambeau.ops.dims import normal_shape
 from flambeau.ops.windows import extent
-from flambeau.tensor.factories import filled
+from flambeau.tensor.factories import empty_strided, filled
 from flambeau.tensor.interop import tensor
 from flambeau.tensor.public import public
 from flambeau.tensor.shaping import sizes_of
@@ -38,8 +38,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=None,
                       requires_grad=False, pin_memory=False):
     """A tensor of the given size and strides, with this one's dtype and device."""
-    from flambeau.tensor.factories import empty_strided
-
     return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device,
                          requires_grad=requires_grad)
 

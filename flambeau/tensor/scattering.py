@@ -14,6 +14,13 @@ from flambeau.tensor.public import assign, public
 from flambeau.tensor.tensor import Tensor, from_array
 
 
+def same_dtype(op: str, text: str, **operands: Tensor) -> None:
+    """DtypeError saying `text` unless the operands have one dtype."""
+    kinds = {name: x.dtype for name, x in operands.items()}
+    if len(set(kinds.values())) > 1:
+        raise DtypeError(complaint(op, text, kinds))
+
+
 def checked_index(op: str, x: Tensor, index: Tensor, d: int, along: bool) -> Tensor:
     if index.dtype not in (dtypes.int64, dtypes.int32) and index.numel():
         raise DtypeError(complaint(op, "expected dtype int64 for index", dict(dtype=index.dtype)))
@@ -81,14 +88,8 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
         kind = "sum" if reduce == "add" else "prod"
         full = src if isinstance(src, Tensor) else input.new_full(index.shape, src)
         return input.scatter_reduce(d, index, full, kind)
-    if isinstance(src, Tensor) and src.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "scatter",
-                "expected self.dtype to be equal to src.dtype",
-                dict(self=input.dtype, src=src.dtype),
-            )
-        )
+    if isinstance(src, Tensor):
+        same_dtype("scatter", "expected self.dtype to be equal to src.dtype", self=input, src=src)
     return scattering.scatter(input, index, src, dim=d, add=False)
 
 
@@ -105,14 +106,7 @@ def scatter_add(input, dim, index, src):
                 dict(index=list(index.shape), src=list(src.shape)),
             )
         )
-    if src.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "scatter_add",
-                "expected self.dtype to be equal to src.dtype",
-                dict(self=input.dtype, src=src.dtype),
-            )
-        )
+    same_dtype("scatter_add", "expected self.dtype to be equal to src.dtype", self=input, src=src)
     return scattering.scatter(input, index, src, dim=d, add=True)
 
 
@@ -145,14 +139,8 @@ def index_add(input, dim, index, source, *, alpha=1):
     """input with alpha * source added to the slices of dim at the positions of a vector."""
     index = vector_index("index_add", index)
     d = normal_dim("index_add", dim, input.ndim)
-    if source.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "index_add",
-                "self and source expected to have the same dtype",
-                dict(self=input.dtype, source=source.dtype),
-            )
-        )
+    same_dtype("index_add", "self and source expected to have the same dtype",
+               self=input, source=source)
     if input.ndim == 0:
         return input + (source * alpha).sum().to(input.dtype)
     shape = [index.numel() if k == d else n for k, n in enumerate(input.shape)]
@@ -191,14 +179,8 @@ def index_copy(input, dim, index, source):
     """input with source written to the slices of dim at the positions of a vector."""
     index = vector_index("index_copy", index)
     d = normal_dim("index_copy", dim, input.ndim)
-    if source.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "index_copy",
-                "self and source expected to have the same dtype",
-                dict(self=input.dtype, source=source.dtype),
-            )
-        )
+    same_dtype("index_copy", "self and source expected to have the same dtype",
+               self=input, source=source)
     if input.ndim == 0:
         return source.reshape(()).clone()
     refuse_negative("index_copy", index, input.shape[d], d)
@@ -239,14 +221,14 @@ def index_put(input, indices, values, accumulate=False):
     )
 
 
-FOLD_NAMES = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+FOLDS = ("sum", "prod", "mean", "amax", "amin")
 
 
 @public(inplace=True)
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
     """input with src folded in at the positions along dim: sum, prod, mean, amax or amin."""
     d = normal_dim("scatter_reduce", dim, input.ndim)
-    if reduce not in FOLD_NAMES:
+    if reduce not in FOLDS:
         raise OpError(
             complaint(
                 "scatter_reduce",
@@ -255,14 +237,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True):
             )
         )
     index = checked_index("scatter_reduce", input, index, d, True)
-    if src.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "scatter_reduce",
-                "expected self.dtype to be equal to src.dtype",
-                dict(self=input.dtype, src=src.dtype),
-            )
-        )
+    same_dtype("scatter_reduce", "expected self.dtype to be equal to src.dtype",
+               self=input, src=src)
     if any(i > s for i, s in zip(index.shape, src.shape)) or max(src.ndim, 1) != max(index.ndim, 1):
         raise ShapeError(
             complaint(
@@ -364,14 +340,8 @@ def masked_scatter(input, mask, source):
         raise DtypeError(
             complaint("masked_scatter", "only supports boolean masks", dict(dtype=mask.dtype))
         )
-    if source.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "masked_scatter",
-                "expected self and source to have same dtypes",
-                dict(self=input.dtype, source=source.dtype),
-            )
-        )
+    same_dtype("masked_scatter", "expected self and source to have same dtypes",
+               self=input, source=source)
     from flambeau.tensor.rearranging import broadcast_tensors
 
     x, mask = broadcast_tensors(input, mask)
@@ -413,14 +383,7 @@ def put(input, index, source, accumulate=False):
         raise DtypeError(
             complaint("put_", "expected a long tensor for index", dict(dtype=index.dtype))
         )
-    if source.dtype is not input.dtype:
-        raise DtypeError(
-            complaint(
-                "put_",
-                "self and source expected to have the same dtype",
-                dict(self=input.dtype, source=source.dtype),
-            )
-        )
+    same_dtype("put_", "self and source expected to have the same dtype", self=input, source=source)
     if index.numel() != source.numel():
         raise ShapeError(
             complaint(
