@@ -12,6 +12,7 @@ from flambeau.ops import pooling
 from flambeau.random.primitives import uniform
 from flambeau.tensor.interop import as_tensor
 from flambeau.tensor.joining import cat
+from flambeau.tensor.layout import channels_last
 from flambeau.tensor.public import public
 
 
@@ -108,7 +109,7 @@ def adaptive_average(op: str, rank: int, input, output_size):
     sizes = part_counts(op, rank, input, output_size)
     have = input.shape[-rank:]
     if all(s == 1 for s in sizes):
-        return input.mean(tuple(range(-rank, 0)), keepdim=True)
+        return in_format_of(input, input.mean(tuple(range(-rank, 0)), keepdim=True))
     if all(n % s == 0 for s, n in zip(sizes, have)):
         kernel = tuple(n // s for s, n in zip(sizes, have))
         total = 1
@@ -121,8 +122,18 @@ def adaptive_average(op: str, rank: int, input, output_size):
             / total
         )
     for d, s in zip(range(-rank, 0), sizes):
-        input = averaged_parts(input, input.ndim + d, s)
+        input = in_format_of(input, averaged_parts(input, input.ndim + d, s))
     return input
+
+
+def in_format_of(x, y):
+    """y, channels-last where x is; single pixels get the strides by being viewed."""
+    if x.ndim != 4 or x.is_contiguous() or not x.is_contiguous(memory_format=channels_last):
+        return y
+    if y.shape[2] * y.shape[3] != 1:
+        return y.contiguous(memory_format=channels_last)
+    c = y.shape[1]
+    return y.contiguous().as_strided(y.shape, (c, 1, c, c))
 
 
 def part_counts(op: str, rank: int, input, output_size) -> tuple[int, ...]:

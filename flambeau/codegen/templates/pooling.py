@@ -186,9 +186,25 @@ class MaxPool(Pooling):
     def lowest(self) -> Value:
         return constant(float("-inf"), self.type)
 
-    @property
-    def nowhere(self) -> Value:
-        return zero(vector(self.lanes, "i32"))
+    def first_place(self, f: Function, h: Operand, w: Operand) -> Value:
+        """The first position of a pixel's window: the maximum's when all of it is -inf."""
+        r, _, top = self.taps(f, 0, h)
+        s, _, left = self.taps(f, 1, w)
+        row = f.add(f.mul(r, self.spec.dilation[0]), top)
+        column = f.add(f.mul(s, self.spec.dilation[1]), left)
+        return f.splat(self.index32(f, f.add(f.mul(row, self.spec.w), column)), self.lanes)
+
+    def index32(self, f: Function, place: Operand) -> Value:
+        return constant(place, "i32") if isinstance(place, int) else f.cast("trunc", place, "i32")
+
+    def first_columns(self, f: Function, first: Operand, border: bool) -> Value:
+        """The first columns inside of the windows of a block."""
+        if not border:
+            return self.columns(f, first, 0)
+        assert isinstance(first, int)
+        stride, step, padding = self.spec.stride[1], self.spec.dilation[1], self.spec.padding[1]
+        starts = [(first + i) * stride - padding for i in range(self.lanes)]
+        return constants([c + -(min(c, 0) // step) * step for c in starts], "i32")
 
     def emit(self) -> Kernel:
         """Add the kernel; its pointers: x, y and, if kept, indices."""
@@ -226,7 +242,7 @@ class MaxPool(Pooling):
             return list(self.better(f, (carried[0], carried[1]), value, index))
 
         start = f.gep(x, c, self.element)
-        best, index = self.pixel(f, start, h, w, [self.lowest, self.nowhere], body)
+        best, index = self.pixel(f, start, h, w, [self.lowest, self.first_place(f, h, w)], body)
         place = f.add(pixel, c)
         f.store_lanes(best, f.gep(slot(f, slots, Y), place, self.element), count)
         if self.keep_indices:
@@ -263,10 +279,13 @@ class MaxPool(Pooling):
         """One vector of output pixels."""
         spec = self.spec
         r0, r1, top = self.taps(f, 0, h)
-        with f.loop(r0, r1, carry=[self.lowest, self.nowhere]) as r:
+        line = f.mul(f.add(f.mul(r0, spec.dilation[0]), top), spec.w)
+        start = f.splat(self.index32(f, line), self.lanes)
+        start = f.binary("add", start, self.first_columns(f, first, border))
+        with f.loop(r0, r1, carry=[self.lowest, start]) as r:
             line = f.mul(f.add(f.mul(r.index, spec.dilation[0]), top), spec.w)
             row = f.gep(x, line, self.element)
-            base = f.splat(f.cast("trunc", line, "i32"), self.lanes) if line else self.nowhere
+            base = f.splat(self.index32(f, line), self.lanes)
             best: Best = (r.carried[0], r.carried[1])
             for s in range(spec.window[1]):
                 index = f.binary("add", base, self.columns(f, first, s))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from flambeau.compile.native.reading import is_readable
 from flambeau.core.spec import Spec
-from flambeau.eager.native import nests
+from flambeau.eager.native import nests, poolings
 from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
 from flambeau.graph.numbers import is_number
@@ -78,7 +78,15 @@ def is_loop(equation: Equation, segment: Segment) -> bool:
             op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
     if equation.is_view:
         return is_readable(equation) and equation.inputs[0] in segment.made
-    return nests.has_lowering(op)
+    return nests.has_lowering(op) and not has_template(equation)
+
+
+def has_template(equation: Equation) -> bool:
+    """Is there a kernel tuned by hand, which beats what the loop compiler makes?"""
+    specs = [v.spec if isinstance(v, Value) else None for v in equation.inputs]
+    results = tuple(v.spec for v in equation.outputs)
+    result = results if len(results) > 1 else results[0]
+    return poolings.described(equation.op, specs, equation.params, result) is not None
 
 
 def steps(graph: Graph) -> Iterator[Segment | Equation]:

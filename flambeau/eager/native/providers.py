@@ -10,6 +10,7 @@ from flambeau.eager import plans
 from flambeau.eager.native import nests
 from flambeau.eager.native.attentions import attention_provider
 from flambeau.eager.native.convolutions import conv_provider
+from flambeau.eager.native.poolings import pool_provider
 from flambeau.eager.native.products import linear_provider, matmul_provider
 
 SMALL = 8192  # elements touched; below, NumPy's call overhead wins
@@ -47,5 +48,5 @@ def install() -> None:
     if os.environ.get("FLAMBEAU_NATIVE", "1") == "0":
         return
     plans.PROVIDERS += [linear_provider, matmul_provider, conv_provider,
-                        attention_provider, loop_provider]
+                        pool_provider, attention_provider, loop_provider]
     plans.INPLACE_PROVIDERS.append(loop_inplace_provider)

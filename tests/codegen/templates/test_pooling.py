@@ -113,6 +113,19 @@ def test_maximum(case, layout, indices):
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_maximum_of_nothing_but_minus_infinity_is_at_the_first_place(case, layout):
+    spec, x, dy, _ = case
+    spec = replace(spec, layout=layout)
+    xs, dys = stored(np.full_like(x, -np.inf), layout), stored(dy, layout)
+    y, where = Guarded(dys.shape, spec.dtype), Guarded(dys.shape, "int64")
+    templates.max_pool_forward(spec)(xs.ctypes.data, y.address, where.address)
+    assert (y.check() == -np.inf).all()
+    expected = [[taps(spec, i, j)[0] for j in range(spec.out_w)] for i in range(spec.out_h)]
+    flat = np.array([[a * spec.w + b for a, b in row] for row in expected])
+    assert (logical(where.check(), layout) == flat).all()
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_average(case, layout):
     spec, x, dy, expected = case
     if spec.dilation != (1, 1):
