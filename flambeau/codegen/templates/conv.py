@@ -23,6 +23,7 @@ from flambeau.codegen.templates.gemm_kernel import emit_gemm, with_swapped_opera
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GemmSpec
 from flambeau.codegen.templates.widened import Dense, WidenedKernel
 from flambeau.codegen.templates.winograd_weight import WinogradWeight
+from flambeau.codegen.templates.winograd_weight_shared import SharedWinogradWeight, suits_sharing
 from flambeau.codegen.text import Module, size_of
 from flambeau.core.errors import DtypeError, complaint
 
@@ -85,7 +86,8 @@ def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Targ
         inner = emit_gemm(module, f"{name}_product", product, target)
         return with_swapped_operands(module, name, inner)
     if suits_winograd(spec):
-        return WinogradWeight(module, name, spec, target).emit()
+        generator = SharedWinogradWeight if suits_sharing(spec) else WinogradWeight
+        return generator(module, name, spec, target).emit()
     if is_depthwise(spec):
         if spec.x_layout == "NHWC":
             return DepthwiseWeightLast(module, name, spec, target).emit()

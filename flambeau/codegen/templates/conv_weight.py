@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates.conv_direct import CHUNK
-from flambeau.codegen.templates.conv_filters import each_size
+from flambeau.codegen.templates.conv_filters import Filters, each_size
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.conv_stage import Stage
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
-from flambeau.codegen.templates.strided import emit_transpose, store_strided
+from flambeau.codegen.templates.strided import emit_transpose
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector, zero
 
 X, DY, DW, MEMORY = range(4)
@@ -374,55 +374,75 @@ class WeightGradient:
                     at = f.gep(target, f.mul(j.index, self.span), self.element)
                     f.copy(at, f.gep(dy, start, self.element), wide * self.size)
 
+    @property
+    def filters(self) -> Filters:
+        return Filters(
+            self.module, f"{self.name}_filters", self.type, self.spec.w_strides, self.spec.r,
+            self.spec.s, self.tile.columns,
+        )  # fmt: skip
+
+    @property
+    def store_parts(self) -> int:
+        """Chunks of source channels of the last phase, for each block."""
+        return math.ceil(self.channels / self.filters.depth)
+
     def emit_store(self) -> str:
-        """The last phase; a chunk adds the shares of one row (r, s) of one block and stores it."""
+        """The last phase; a chunk finishes some source channels of one block."""
         name = f"{self.name}_store"
         f = self.module.function(name, CHUNK)
         slots, i, _ = f.arguments
         spec = self.spec
-        k_stride, c_stride, r_stride, s_stride = spec.w_strides
-        tap, i = f.urem(i, spec.r * spec.s), f.udiv(i, spec.r * spec.s)
-        span, i = f.urem(i, self.spans), f.udiv(i, self.spans)
+        k_stride, c_stride, _, _ = spec.w_strides
+        part, chunk = f.urem(i, self.store_parts), f.udiv(i, self.store_parts)
+        span, i = f.urem(chunk, self.spans), f.udiv(chunk, self.spans)
         block, group = f.urem(i, self.channel_blocks), f.udiv(i, self.channel_blocks)
-        r, s = f.udiv(tap, spec.s), f.urem(tap, spec.s)
-        chunk = f.add(f.mul(f.add(f.mul(group, self.channel_blocks), block), self.spans), span)
-        sums = f.gep(
-            slot(f, slots, MEMORY),
-            f.add(f.mul(chunk, self.sums), f.mul(tap, self.channels * self.span)),
-            self.element,
-        )
-        start = f.add(f.mul(r, r_stride), f.mul(s, s_stride))
-        start = f.add(start, f.mul(f.mul(block, self.channels), c_stride))
+        low = f.mul(part, self.filters.depth)
+        at = f.add(f.mul(chunk, self.sums), f.mul(low, self.span))
+        sums = f.gep(slot(f, slots, MEMORY), at, self.element)
         k = f.add(f.mul(group, spec.group_k), f.mul(span, self.span))
-        start = f.add(start, f.mul(k, k_stride))
-        target = f.gep(slot(f, slots, DW), start, self.element)
+        start = f.mul(f.add(f.mul(block, self.channels), low), c_stride)
+        target = f.gep(slot(f, slots, DW), f.add(start, f.mul(k, k_stride)), self.element)
         for channels in each_size(f, block, self.channel_blocks, self.channels, self.last_channels):
+            count = f.minimum(f.sub(channels, low), self.filters.depth)
             for wide in each_size(f, span, self.spans, self.span, self._last_span):
-                with f.loop(0, channels) as c:
-                    row = f.gep(sums, f.mul(c.index, self.span), self.element)
-                    at = f.gep(target, f.mul(c.index, c_stride), self.element)
-                    self._store_row(f, row, at, wide, k_stride)
+                self._store_block(f, sums, target, count, wide)
         f.ret()
         return name
 
-    def _store_row(self, f: Function, row: Value, target: Value, wide: int, stride: int) -> None:
-        """Add the shares of one row of target channels."""
+    def _store_block(
+        self, f: Function, sums: Value, target: Value, count: Operand, wide: int
+    ) -> None:
+        """Up to `depth` source channels of a block; `count` may be 0 or less."""
+        filters, width = self.filters, self.tile.columns
+        block = f.alloca(self.element, filters.elements)
+        for k in range(0, wide, width):
+            columns = min(width, wide - k)
+            with f.loop(0, filters.taps) as tap, f.loop(0, count) as c:
+                row = f.add(f.mul(tap.index, self.channels), c.index)
+                at = f.gep(sums, f.add(f.mul(row, self.span), k), self.element)
+                row = f.add(f.mul(c.index, filters.taps), tap.index)
+                to = f.gep(block, f.mul(row, width), self.element)
+                for lane in range(0, columns, self.lanes):
+                    total = self._total(f, f.gep(at, lane, self.element))
+                    f.store(total, f.gep(to, lane, self.element))
+            to = f.gep(target, k * self.spec.w_strides[0], self.element)
+            for channels in self._counts():
+                with f.when(f.compare("eq", count, channels)):
+                    filters.store(f, block, to, channels, columns)
+
+    def _counts(self) -> list[int]:
+        """Source channels that a chunk of the last phase may have."""
+        depth = self.filters.depth
+        rests = {n % depth or depth for n in (self.channels, self.last_channels)}
+        return sorted({min(depth, self.channels), *rests})
+
+    def _total(self, f: Function, sums: Value) -> Value:
+        """The shares of a vector of sums, added in order."""
         distance = self.sums * self.chunks // self.shares
-        whole = wide // self.lanes * self.lanes
-
-        def group(k: Operand, count: int) -> None:
-            at = f.gep(row, k, self.element)
-            with f.loop(0, self.shares, carry=[zero(self.type)]) as share:
-                x = f.load(self.type, f.gep(at, f.mul(share.index, distance), self.element))
-                share.next = [f.fadd(share.carried[0], x)]
-            store_strided(
-                f, share.results[0], f.gep(target, f.mul(k, stride), self.element), stride, count
-            )
-
-        with f.loop(0, whole, self.lanes) as k:
-            group(k.index, self.lanes)
-        if wide > whole:
-            group(whole, wide - whole)
+        with f.loop(0, self.shares, carry=[zero(self.type)]) as share:
+            x = f.load(self.type, f.gep(sums, f.mul(share.index, distance), self.element))
+            share.next = [f.fadd(share.carried[0], x)]
+        return share.results[0]
 
     def emit(self) -> Kernel:
         """Add the kernel; its pointers: x, dy, dw."""
@@ -432,8 +452,8 @@ class WeightGradient:
         (slots,) = f.arguments
         work = int(spec.flops / GFLOPS_GUESS)
         f.parallel_for(chunk, slots, self.chunks, work)
-        taps = spec.r * spec.s
-        f.parallel_for(store, slots, taps * self.chunks // self.shares, self.sums_bytes // 4)
+        parts = self.store_parts * self.chunks // self.shares
+        f.parallel_for(store, slots, parts, self.sums_bytes // 4)
         f.ret()
         own = self.stage_bytes + self.dy_bytes
         return Kernel(self.name, 3, 4, self.sums_bytes, own, work)

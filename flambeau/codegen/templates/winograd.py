@@ -108,7 +108,7 @@ class Winograd:
             self._wide(problem.out_w), transform.matrices(problem.m)[2], self.type,
         )  # fmt: skip
         self.units = self.units or self._units()
-        self.depth = self.depth or min(problem.source_channels, 64)
+        self.depth = self.depth or min(problem.source_channels, 128)
 
     def _units(self) -> int:
         """Rows of tiles of a chunk: V and one block of U and M in the second-level cache."""
@@ -493,8 +493,13 @@ class Winograd:
         return Kernel(self.name, self.pointers, self.pointers + 1, v_bytes, own, self._work)
 
     @property
+    def u_distance(self) -> int:
+        """Elements between positions of a block of U, which must not share sets of the cache."""
+        return self.depth * self.block + 2 * self.lanes
+
+    @property
     def _channel_bytes(self) -> int:
-        u = self.tiles.positions * self.depth * self.block * self.size
+        u = self.tiles.positions * self.u_distance * self.size
         m = self.tiles.positions * self.all_tiles * self.block * self.size
         return u + m + self.out_bytes
 
@@ -524,7 +529,7 @@ class Winograd:
         v_bytes = tiles.positions * self.all_tiles * tiles.row * self.size
         own = max(self._channel_bytes, tiles.stage_bytes)
         u = thread_memory(f, memory, v_bytes, own, thread)
-        m = f.gep(u, tiles.positions * self.depth * self.block * self.size, "i8")
+        m = f.gep(u, tiles.positions * self.u_distance * self.size, "i8")
         m_distance = self.all_tiles * self.block
         out = f.gep(m, tiles.positions * m_distance * self.size, "i8")
         rest = channels % self.depth
@@ -547,7 +552,7 @@ class Winograd:
         k, c, _, _ = self.problem.weight_strides
         start = f.add(f.mul(f.mul(block, self.block), k), f.mul(channel, c))
         w = f.gep(slot(f, slots, WEIGHT), start, self.element)
-        u_distance = self.depth * self.block
+        u_distance = self.u_distance
         for columns in self._each_block_width(f, block):
             for first, count in each_block(f, depth, self.filters.depth):
                 kernel = self.weight_kernel(count, columns, u_distance)

@@ -124,6 +124,11 @@ class WinogradWeight:
         return max(1, min(self.x_tiles.units, wanted))
 
     @property
+    def position(self) -> int:
+        """Elements between positions of a chunk's sums."""
+        return self.channels * self.span
+
+    @property
     def sums(self) -> int:
         """Elements of a chunk's sums: [position][source channel][target channel]."""
         return self.positions * self.channels * self.span
@@ -305,7 +310,7 @@ class WinogradWeight:
     def _finish(self, f: Function, sums: Value, target: Value) -> None:
         """One source channel, one vector of target channels: add shares and transform back."""
         _, matrix, _ = transform.matrices(self.spec.winograd)
-        side, distance = self.x_tiles.side, self.channels * self.span
+        side, distance = self.x_tiles.side, self.position
         x = []
         for p in range(side):
             row = []

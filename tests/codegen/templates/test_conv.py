@@ -43,6 +43,7 @@ WINOGRAD = [
     ConvSpec(2, 16, 14, 14, 64, 3, 3),
     ConvSpec(1, 70, 8, 8, 40, 3, 3, padding=(2, 2)),
     ConvSpec(2, 130, 7, 7, 70, 3, 3, padding=SAME),
+    ConvSpec(2, 250, 6, 7, 201, 3, 3, padding=SAME),
 ]
 LAYOUTS = [
     ("NCHW", "NCHW", "NCHW"),
