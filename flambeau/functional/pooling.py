@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from flambeau.core.dtype import INTEGER
 from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
 from flambeau.functional.convolution import per_dim
 from flambeau.functional.register import functional
 from flambeau.ops import pooling
 from flambeau.random.primitives import uniform
-from flambeau.tensor.interop import as_tensor
 from flambeau.tensor.joining import cat
 from flambeau.tensor.layout import channels_last
 from flambeau.tensor.public import public
@@ -112,14 +108,14 @@ def adaptive_average(op: str, rank: int, input, output_size):
         return in_format_of(input, input.mean(tuple(range(-rank, 0)), keepdim=True))
     if all(n % s == 0 for s, n in zip(sizes, have)):
         kernel = tuple(n // s for s, n in zip(sizes, have))
-        total = 1
-        for k in kernel:
-            total *= k
-        return (
-            pooling.sum_pool(
-                input, kernel=kernel, stride=kernel, padding=(0,) * rank, ceil_mode=False
-            )
-            / total
+        return pooling.sum_pool(
+            input,
+            kernel=kernel,
+            stride=kernel,
+            padding=(0,) * rank,
+            ceil_mode=False,
+            divisor=0,
+            count_padding=True,
         )
     for d, s in zip(range(-rank, 0), sizes):
         input = in_format_of(input, averaged_parts(input, input.ndim + d, s))
@@ -191,37 +187,15 @@ def avg_pool_nd(
     kernel, step, pad = windows(op, rank, kernel_size, stride, padding)
     if divisor_override == 0:
         raise OpError(complaint(op, "divisor must be not zero"))
-    total = pooling.sum_pool(
-        input, kernel=kernel, stride=step, padding=pad, ceil_mode=bool(ceil_mode)
+    return pooling.sum_pool(
+        input,
+        kernel=kernel,
+        stride=step,
+        padding=pad,
+        ceil_mode=bool(ceil_mode),
+        divisor=int(divisor_override or 0),
+        count_padding=bool(count_include_pad),
     )
-    if input.dtype.category <= INTEGER:  # integers stay, truncated towards zero
-        counts = divisor_override or window_counts(
-            input.shape[-rank:], total.shape[-rank:], kernel, step, pad, count_include_pad
-        )
-        counts = counts if isinstance(counts, int) else as_tensor(counts)
-        return total.div(counts, rounding_mode="trunc").to(input.dtype)
-    if divisor_override is not None:
-        return total / divisor_override
-    counts = window_counts(
-        input.shape[-rank:], total.shape[-rank:], kernel, step, pad, count_include_pad
-    )
-    if isinstance(counts, int):
-        return total / counts
-    return total / as_tensor(counts.astype(np.float64)).to(total.dtype)
-
-
-def window_counts(spatial, sizes, kernel, stride, padding, include_pad: bool):
-    """Elements that each window averages over; one int where all windows are whole."""
-    counts = np.ones((), np.int64)
-    for d, (n, size, k, s, p) in enumerate(zip(spatial, sizes, kernel, stride, padding)):
-        start = np.arange(size) * s - p
-        stop = np.minimum(start + k, n + p)
-        if not include_pad:
-            start, stop = np.maximum(start, 0), np.minimum(stop, n)
-        shape = [-1 if i == d else 1 for i in range(len(sizes))]
-        counts = counts * (stop - start).reshape(shape)
-    whole = int(np.prod(kernel))
-    return whole if (counts == whole).all() else counts
 
 
 def avg_pool_function(rank: int) -> None:
@@ -278,7 +252,13 @@ def lp_pool_function(rank: int) -> None:
     def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
         kernel, step, pad = windows(f"lp_pool{rank}d", rank, kernel_size, stride, 0)
         total = pooling.sum_pool(
-            input.pow(norm_type), kernel=kernel, stride=step, padding=pad, ceil_mode=bool(ceil_mode)
+            input.pow(norm_type),
+            kernel=kernel,
+            stride=step,
+            padding=pad,
+            ceil_mode=bool(ceil_mode),
+            divisor=1,
+            count_padding=True,
         )
         return (total.sign() * total.abs().relu()).pow(1.0 / norm_type)
 

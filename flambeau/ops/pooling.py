@@ -332,10 +332,35 @@ max_pool_backward = primitive(
 )
 
 
-# sum_pool ------------------------------------------------------------------------------------
+# sum_pool: the sum of each window over `divisor`; a divisor of 0 counts each window's elements,
+# with or without those of the padding
 
 
-def sum_pool_meta(x: Spec, *, kernel, stride, padding, ceil_mode) -> Spec:
+def window_counts(spatial, sizes, kernel, stride, padding, count_padding: bool) -> np.ndarray:
+    """Elements that each window averages over, broadcast against the output's sizes."""
+    counts = np.ones((), np.int64)
+    for d, (n, size, k, s, p) in enumerate(zip(spatial, sizes, kernel, stride, padding)):
+        start = np.arange(size) * s - p
+        stop = np.minimum(start + k, n + p)
+        if not count_padding:
+            start, stop = np.maximum(start, 0), np.minimum(stop, n)
+        shape = [-1 if i == d else 1 for i in range(len(sizes))]
+        counts = counts * (stop - start).reshape(shape)
+    return counts
+
+
+def divided(sums: np.ndarray, spatial, sizes, kernel, stride, padding, divisor, count_padding):
+    """Values of windows over their divisors; integers are truncated towards zero."""
+    if divisor == 1:
+        return sums
+    by = divisor or window_counts(spatial, sizes, kernel, stride, padding, count_padding)
+    if sums.dtype.kind in "iu":
+        quotient = np.abs(sums) // np.abs(by) * np.sign(sums) * np.sign(by)
+        return quotient.astype(sums.dtype)
+    return (sums / by).astype(sums.dtype)
+
+
+def sum_pool_meta(x: Spec, *, kernel, stride, padding, ceil_mode, divisor, count_padding) -> Spec:
     rank = len(kernel)
     sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, (1,) * rank, ceil_mode)
     if any(n < 1 for n in sizes):
@@ -350,27 +375,35 @@ def sum_pool_meta(x: Spec, *, kernel, stride, padding, ceil_mode) -> Spec:
     return spec(x.dtype, shape, layout_like((x,), shape), x.device)
 
 
-def sum_pool_ref(x, *, kernel, stride, padding, ceil_mode):
+def sum_pool_ref(x, *, kernel, stride, padding, ceil_mode, divisor, count_padding):
     rank = len(kernel)
-    ones = (1,) * rank
-    sizes = pooled_sizes(x.shape[-rank:], kernel, stride, padding, ones, ceil_mode)
+    ones, spatial = (1,) * rank, x.shape[-rank:]
+    sizes = pooled_sizes(spatial, kernel, stride, padding, ones, ceil_mode)
     wide = padded(x, sizes, kernel, stride, padding, ones, 0)
     out = np.zeros((*x.shape[:-rank], *sizes), x.dtype)
     for at in window_offsets(kernel):
         out += wide[(..., *window_slices(at, sizes, stride, ones))]
-    return out
+    return divided(out, spatial, sizes, kernel, stride, padding, divisor, count_padding)
 
 
-def sum_pool_vjp(ct, _x, kernel, stride, padding):
+def sum_pool_vjp(ct, _x, kernel, stride, padding, divisor, count_padding):
     return sum_unpool(
-        ct, sizes=tuple(_x.shape[-len(kernel) :]), kernel=kernel, stride=stride, padding=padding
+        ct,
+        sizes=tuple(_x.shape[-len(kernel) :]),
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        divisor=divisor,
+        count_padding=count_padding,
     )
 
 
 def sum_pool_samples(rng):
-    for (x,), params in max_pool_samples(rng):
+    for number, ((x,), params) in enumerate(max_pool_samples(rng)):
         params = {k: v for k, v in params.items() if k != "dilation"}
-        yield (rng.normal(size=x.shape),), params
+        for divisor, count_padding in ((1, True), (0, number % 2 == 0)):
+            more = dict(divisor=divisor, count_padding=count_padding)
+            yield (rng.normal(size=x.shape),), params | more
 
 
 sum_pool = primitive(
@@ -382,15 +415,16 @@ sum_pool = primitive(
 )
 
 
-def sum_unpool_meta(g: Spec, *, sizes, kernel, stride, padding) -> Spec:
+def sum_unpool_meta(g: Spec, *, sizes, kernel, stride, padding, divisor, count_padding) -> Spec:
     shape = (*g.shape[: g.ndim - len(sizes)], *sizes)
     return spec(g.dtype, shape, layout_like((g,), shape), g.device)
 
 
-def sum_unpool_ref(g, *, sizes, kernel, stride, padding):
-    """The adjoint of sum_pool: every window's value added to all of its elements."""
+def sum_unpool_ref(g, *, sizes, kernel, stride, padding, divisor, count_padding):
+    """The adjoint of sum_pool: every window's value, divided, added to all of its elements."""
     rank = len(kernel)
     ones, counts = (1,) * rank, g.shape[g.ndim - rank :]
+    g = divided(g, sizes, counts, kernel, stride, padding, divisor, count_padding)
     reach = [
         max((n - 1) * s + k, p + have)
         for n, s, k, p, have in zip(counts, stride, kernel, padding, sizes)
@@ -401,9 +435,18 @@ def sum_unpool_ref(g, *, sizes, kernel, stride, padding):
     return wide[(..., *(slice(p, p + n) for p, n in zip(padding, sizes)))]
 
 
-def sum_unpool_vjp(ct, _g, kernel, stride, padding):
+def sum_unpool_vjp(ct, _g, kernel, stride, padding, divisor, count_padding):
+    """The windows that the cotangent's pooling has and `_g` lacks are cut off."""
     rank = len(kernel)
-    y = sum_pool(ct, kernel=kernel, stride=stride, padding=padding, ceil_mode=True)
+    y = sum_pool(
+        ct,
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        ceil_mode=True,
+        divisor=divisor,
+        count_padding=count_padding,
+    )
     want = tuple(_g.shape[-rank:])
     return y[(..., *(slice(0, n) for n in want))] if tuple(y.shape[-rank:]) != want else y
 

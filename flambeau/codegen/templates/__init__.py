@@ -117,7 +117,7 @@ def average_pool_backward(spec: PoolSpec) -> Program:
 
 
 def demand_float(op: str, dtype: str) -> None:
-    """Pooling and attention are for float32 and float64."""
+    """Attention is for float32 and float64."""
     if dtype not in ("float32", "float64"):
         hint = "Convert to float32."
         raise DtypeError(complaint(op, "dtype must be float32 or float64", {"dtype": dtype}, hint))
@@ -125,18 +125,7 @@ def demand_float(op: str, dtype: str) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
-    demand_float("pool", spec.dtype)
-
-    def emit(module: Module) -> Kernel:
-        if kind == "max_gradient":
-            return pooling.MaxPoolGradient(module, "pool", spec, chosen).emit()
-        if kind.startswith("max"):
-            indices = kind == "max_indices"
-            return pooling.MaxPool(module, "pool", spec, chosen, keep_indices=indices).emit()
-        backward = kind == "average_gradient"
-        return pooling.AveragePool(module, "pool", spec, chosen, backward=backward).emit()
-
-    return build(chosen, f"pool_{kind}", emit)
+    return build(chosen, f"pool_{kind}", lambda m: pooling.emit_pool(m, "pool", kind, spec, chosen))
 
 
 def attention_forward(spec: AttentionSpec) -> Program:

@@ -26,7 +26,10 @@ class Dense:
 
 @dataclass(frozen=True, slots=True)
 class WidenedKernel:
-    """Wraps `inner`, whose pointers are all float32, by one whose pointers are all bfloat16."""
+    """Wraps `inner`, whose `operands` are float32, by one where they are bfloat16.
+
+    Pointers that are no operand, such as indices, are handed on.
+    """
 
     module: Module
     name: str
@@ -44,6 +47,8 @@ class WidenedKernel:
         for operand, start in zip(self.operands, self._starts(), strict=False):
             set_slot(f, own, operand.pointer, f.gep(memory, start))
         set_slot(f, own, pointers, f.gep(memory, self._starts()[-1]))
+        for pointer in set(range(pointers)) - {o.pointer for o in self.operands}:
+            set_slot(f, own, pointer, slot(f, slots, pointer))
         for i, operand in enumerate(self.operands):
             if not operand.written:
                 self._copy(f, slots, i)

@@ -10,7 +10,7 @@ from flambeau.eager.memory import empty_array
 from flambeau.eager.native.address import address
 from flambeau.tensor.tensor import make
 
-KINDS = (dtypes.float32,)
+KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 14  # multiply-adds
 
 
@@ -36,7 +36,8 @@ def conv_spec(x: Spec, w: Spec, y: Spec, params: dict):
 
     spec = ConvSpec(n, c, h, width, w.shape[0], w.shape[2], w.shape[3], tuple(params["stride"]),
                     tuple(params["padding"]), tuple(params["dilation"]), params["groups"],
-                    x_layout=layouts[0], w_layout=layouts[1], y_layout=layouts[2])
+                    x_layout=layouts[0], w_layout=layouts[1], y_layout=layouts[2],
+                    dtype=x.dtype.name)
     return spec if (spec.out_h, spec.out_w) == tuple(y.shape[2:]) else None
 
 

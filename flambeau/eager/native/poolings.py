@@ -12,7 +12,7 @@ from flambeau.eager.native.address import address
 from flambeau.eager.native.convolutions import layout_of
 from flambeau.tensor.tensor import make
 
-KINDS = (dtypes.float32, dtypes.float64)
+KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 12  # elements of the picture
 
 
@@ -31,7 +31,10 @@ def pool_spec(x: Spec, y: Spec, params: dict):
     lead = x.shape[:-rank]
     n, c = (1, math.prod(lead)) if layout == "NCHW" else lead
     sizes = [_pair(s.shape[-rank:], 1) for s in (x, y)]
-    more = dict(dilation=_pair(params["dilation"], 1)) if "dilation" in params else dict(divisor=1)
+    if "dilation" in params:
+        more = dict(dilation=_pair(params["dilation"], 1))
+    else:
+        more = dict(divisor=params["divisor"], count_padding=params["count_padding"])
     return PoolSpec(n, c, *sizes[0], *sizes[1], _pair(params["kernel"], 1),
                     _pair(params["stride"], 1), _pair(params["padding"], 0), layout=layout,
                     dtype=x.dtype.name, **more)
