@@ -66,6 +66,8 @@ def test_windows_of_minus_infinity():
 @pytest.mark.parametrize(("rank", "shape", "how"), [m for m in MAXIMA if m[2][3] == 1])
 @pytest.mark.parametrize("include", [False, True])
 def test_averages(rank, shape, how, kind, include):
+    if kind == "bfloat16" and rank == 3:
+        pytest.skip("PyTorch has no such average")
     a = np.random.default_rng(1).normal(size=shape)
     for last in layouts(rank, shape):
         kernel, stride, padding, _, ceil = how
