@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from flambeau.codegen.text import PARALLEL_FOR
 from flambeau.core.errors import IndexOutOfRange
-from flambeau.runtime import builtin, jit, pool
+from flambeau.runtime import builtin, forms, jit, pool, scratch
 
 STATUS_WORDS = 4
 ON_STACK = 64 * 1024  # bytes of scratch that the caller's stack lends
@@ -38,8 +38,8 @@ declare void @Py_IncRef(ptr)
 @_Py_NoneStruct = external global i8
 @PyExc_TypeError = external global ptr
 @PyExc_IndexError = external global ptr
-declare ptr @aligned_alloc(i64, i64)
-declare void @free(ptr)
+declare ptr @flambeau_scratch_take(i64)
+declare void @flambeau_scratch_give(ptr)
 declare void @PARALLEL_FOR(ptr, ptr, i64, i64)
 @arity = internal constant [45 x i8] c"kernel: takes %zd arguments; %zd were given.\00"
 
@@ -116,7 +116,7 @@ memory:
   %large = icmp ugt i64 %bytes, ON_STACK
   br i1 %large, label %heap, label %stack
 heap:
-  %h = call ptr @aligned_alloc(i64 64, i64 %bytes)
+  %h = call ptr @flambeau_scratch_take(i64 %bytes)
   %failed = icmp eq ptr %h, null
   br i1 %failed, label %broke, label %place
 stack:
@@ -144,7 +144,7 @@ filled:
   %mine = icmp eq ptr %owned, null
   br i1 %mine, label %end, label %release
 release:
-  call void @free(ptr %owned)
+  call void @flambeau_scratch_give(ptr %owned)
   br label %end
 ready:
   call void @start(ptr %d, ptr %context)
@@ -311,6 +311,7 @@ def library() -> jit.Library:
     error = ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_IndexError")
     jit.define_symbol("PyExc_IndexError", ctypes.addressof(error))
     pool.library()
+    scratch.library()
     text = _IR.replace("PARALLEL_FOR", PARALLEL_FOR).replace("HEADER", str(HEADER_WORDS))
     return jit.load(text.replace("ON_STACK", str(ON_STACK)).replace("STATUS", str(STATUS_WORDS)))
 
@@ -329,12 +330,30 @@ def entry(description: Description, code: jit.Library) -> Callable[..., None]:
     message = ctypes.create_string_buffer(message_of(description.op))
     words = description.words(code, ctypes.addressof(message))
     block = (ctypes.c_int64 * len(words))(*words)
+    made = _callable(description, block, (message, code))
+    forms.remember(made, form(description, ctypes.addressof(block)))
+    return made
+
+
+def _callable(description: Description, block: ctypes.Array, owned: tuple) -> Callable[..., None]:
     if not builtin.is_supported():
-        return _CtypesEntry(description, block, (message, code))
+        return _CtypesEntry(description, block, owned)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
-    return make(ctypes.addressof(_method()), ctypes.addressof(block), (block, message, code))
+    return make(ctypes.addressof(_method()), ctypes.addressof(block), (block, *owned))
+
+
+def form(d: Description, block: int) -> forms.Form:
+    """How a program calls the kernel."""
+    slots = len(d.letters) + len(d.scratch)
+    places = tuple(k if k < d.pointers else k + len(d.scratch) for k in range(len(d.letters)))
+    letters = "".join("pid"[x] for x in d.letters)
+    message = message_of(d.op)[:-1].decode().replace("%lld", "%d")
+    return forms.Form(
+        library().address("launch"), block, slots + STATUS_WORDS, places, letters,
+        sum(x.work for x in d.launches), slots + 1, message,
+    )  # fmt: skip
 
 
 class _CtypesEntry:
@@ -359,7 +378,7 @@ class _CtypesEntry:
             context[k if k < d.pointers else k + len(d.scratch)] = word
         failed = self.launch(ctypes.addressof(self.block), ctypes.addressof(context))
         if failed == 1:
-            text = message_of(d.op)[:-1].decode() % (context[slots + 1], context[slots + 2])
-            raise IndexOutOfRange(text.replace("%lld", "%d"))
+            text = form(d, 0).message
+            raise IndexOutOfRange(text % (context[slots + 1], context[slots + 2]))
         if failed:
             raise MemoryError("kernel: no memory for scratch")

@@ -1,8 +1,8 @@
 """From a generated kernel to a Python callable: working memory, argument conversion, linking.
 
-A kernel is an internal function ``kernel(ptr slots)``: `slots` is an array of 8-byte cells on the
-stack that starts with the callers' pointers, followed by the address of the working memory and by
-whatever the kernel wants to share among its chunks.
+A kernel is an internal function ``kernel(ptr slots)``: `slots` is an array of 8-byte cells that
+starts with the callers' pointers, followed by the address of the working memory and by whatever the
+kernel wants to share among its chunks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.text import Function, Module, Operand, Value
-from flambeau.runtime import builtin, jit, pool
+from flambeau.runtime import builtin, forms, jit, pool
 from flambeau.runtime import scratch as scratch
 
 LONG_NANOSECONDS = 200_000  # from here on other Python threads may run meanwhile
@@ -55,27 +55,36 @@ def thread_memory(f: Function, kernel_memory: Value, shared: int, own: int, thre
     return f.gep(kernel_memory, f.add(f.mul(thread, -(-own // 64) * 64), start), "i8")
 
 
-def emit_entry(module: Module, kernel: Kernel, name: str) -> None:
-    """An exported ``i64 name(ptr, ...)`` around the kernel: takes and gives working memory.
+def emit_run(module: Module, kernel: Kernel, name: str) -> None:
+    """An exported ``i64 name(ptr, ptr slots)`` around the kernel: takes and gives working memory.
 
-    It returns 1, having done nothing, when memory ran out.
+    It returns NO_MEMORY, having done nothing, when memory ran out. See `flambeau.runtime.forms`.
     """
-    parameters = [("ptr", f"p{i}") for i in range(kernel.pointers)]
-    f = module.function(name, parameters, "i64", exported=True)
-    slots = f.alloca("i64", kernel.slots)
-    for i, pointer in enumerate(f.arguments):
-        set_slot(f, slots, i, pointer)
+    f = module.function(name, [("ptr", "unused"), ("ptr", "slots")], "i64", exported=True)
+    slots = f.arguments[1]
     size = scratch_bytes(kernel)
     if not size:
         f.call(kernel.name, "void", slots)
         f.effect("ret i64 0")
         return
     memory = f.call("flambeau_scratch_take", "ptr", size)
-    with f.when(f.compare("ne", memory, Value("null", "ptr"))):
+    null = Value("null", "ptr")
+    with f.when(f.compare("ne", memory, null)):
         set_slot(f, slots, kernel.pointers, memory)
         f.call(kernel.name, "void", slots)
         f.call("flambeau_scratch_give", "void", memory)
-    f.ret(f.cast("zext", f.compare("eq", memory, Value("null", "ptr")), "i64"))
+    failed = f.cast("zext", f.compare("eq", memory, null), "i64")
+    f.ret(f.mul(failed, forms.NO_MEMORY))
+
+
+def emit_entry(module: Module, kernel: Kernel, run: str, name: str) -> None:
+    """An exported ``i64 name(ptr, ...)`` that calls `run` with slots on the stack."""
+    parameters = [("ptr", f"p{i}") for i in range(kernel.pointers)]
+    f = module.function(name, parameters, "i64", exported=True)
+    slots = f.alloca("i64", kernel.slots)
+    for i, pointer in enumerate(f.arguments):
+        set_slot(f, slots, i, pointer)
+    f.ret(f.call(run, "i64", Value("null", "ptr"), slots))
 
 
 def build(
@@ -87,11 +96,16 @@ def build(
     """
     module = Module(target.vector_bits)
     kernel = emit(module)
-    emit_entry(module, kernel, f"{name}_entry")
+    emit_run(module, kernel, f"{name}_run")
+    emit_entry(module, kernel, f"{name}_run", f"{name}_entry")
     module.append(builtin.DECLARATIONS)
     long = kernel.nanoseconds >= LONG_NANOSECONDS
     letters = "p" * kernel.pointers
     call, entry = f"{name}_call", f"{name}_entry"
     module.append(builtin.trampoline(call, entry, letters, release_gil=long, status=True))
     library = jit.load(module.text(), cpu=target.cpu, features=target.features, level=level)
-    return builtin.wrap(library, call, entry, letters, status=True)
+    made = builtin.wrap(library, call, entry, letters, status=True)
+    places = tuple(range(kernel.pointers))
+    run = library.address(f"{name}_run")
+    forms.remember(made, forms.Form(run, 0, kernel.slots, places, letters, kernel.nanoseconds))
+    return made

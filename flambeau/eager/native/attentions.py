@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
-from flambeau.eager.memory import empty_array
-from flambeau.eager.native.address import address
-from flambeau.tensor.tensor import make
+from flambeau.eager.native.call import NativeCall
 
 
 def mask_strides(mask: Spec, shape: tuple) -> tuple[int, int, int, int]:
@@ -37,31 +33,24 @@ def attention_spec(q: Spec, k: Spec, v: Spec, mask: Spec | None, params: dict, *
         mask_strides=(0, 0, 0, 0) if mask is None else mask_strides(mask, shape), **strides)
 
 
-def attention_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+def attention_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
     if primitive.name == "attention":
         return _forward(specs, params, result)
     return _backward(specs, params, result) if primitive.name == "attention_backward" else None
 
 
-def _forward(specs: list, params: dict, result: tuple) -> Callable | None:
+def _forward(specs: list, params: dict, result: tuple) -> NativeCall | None:
     found = attention_spec(*specs, params, o_strides=result[0].strides[:3])
     if found is None:
         return None
     from flambeau.codegen.templates import attention_forward
 
-    program = attention_forward(found)
-
-    def run(q, k, v, mask):
-        outs = [empty_array(s) for s in result]
-        rest = () if mask is None else (address(mask._array),)
-        program(address(q._array), address(k._array), address(v._array), *map(address, outs),
-                *rest)
-        return tuple(make(a, s) for a, s in zip(outs, result))
-
-    return run
+    mask = () if specs[3] is None else (3,)
+    arguments = (0, 1, 2, ~0, ~1, *mask)
+    return NativeCall(attention_forward(found), arguments, result, several=True)
 
 
-def _backward(specs: list, params: dict, result: tuple) -> Callable | None:
+def _backward(specs: list, params: dict, result: tuple) -> NativeCall | None:
     g, q, k, v, mask, out, lse = specs
     if g.strides[-1] != 1 or lse.dtype is not dtypes.float32:
         return None
@@ -73,12 +62,5 @@ def _backward(specs: list, params: dict, result: tuple) -> Callable | None:
         return None
     from flambeau.codegen.templates import attention_backward
 
-    program = attention_backward(found)
-
-    def run(g, q, k, v, mask, out, lse):
-        grads = [empty_array(s) for s in result]
-        rest = () if mask is None else (address(mask._array),)
-        program(*[address(t._array) for t in (q, k, v, out, g, lse)], *map(address, grads), *rest)
-        return tuple(make(a, s) for a, s in zip(grads, result))
-
-    return run
+    arguments = (1, 2, 3, 5, 0, 6, ~0, ~1, ~2, *(() if mask is None else (4,)))
+    return NativeCall(attention_backward(found), arguments, result, several=True)

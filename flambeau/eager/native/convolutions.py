@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec, channels_last_strides
-from flambeau.eager.memory import empty_array
-from flambeau.eager.native.address import address
-from flambeau.tensor.tensor import make
+from flambeau.eager.native.call import NativeCall
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 14  # multiply-adds
@@ -41,7 +37,7 @@ def conv_spec(x: Spec, w: Spec, y: Spec, params: dict):
     return spec if (spec.out_h, spec.out_w) == tuple(y.shape[2:]) else None
 
 
-def conv_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+def conv_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
     """conv, conv_input and conv_weight."""
     if primitive.name not in ("conv", "conv_input", "conv_weight"):
         return None
@@ -59,29 +55,14 @@ def conv_provider(primitive, specs: list, params: dict, result) -> Callable | No
         make_program = templates.conv_weight_grad
     if found is None:
         return None
-    program = make_program(found)
-    swap = primitive.name == "conv_weight"
-
-    def run(g, other):
-        out = empty_array(result)
-        first, second = (other, g) if swap else (g, other)
-        program(address(first._array), address(second._array), address(out))
-        return make(out, result)
-
-    return run
+    arguments = (1, 0, ~0) if primitive.name == "conv_weight" else (0, 1, ~0)
+    return NativeCall(make_program(found), arguments, (result,))
 
 
-def _forward(templates, specs: list, params: dict, result) -> Callable | None:
+def _forward(templates, specs: list, params: dict, result) -> NativeCall | None:
     x, w, b = specs
     found = conv_spec(x, w, result, params)
     if found is None or (b is not None and b.strides != (1,)):
         return None
     program = templates.conv_forward(found, epilogue=None if b is None else "bias")
-
-    def run(x, w, b):
-        out = empty_array(result)
-        bias = () if b is None else (address(b._array),)
-        program(address(x._array), address(w._array), address(out), *bias)
-        return make(out, result)
-
-    return run
+    return NativeCall(program, (0, 1, ~0) if b is None else (0, 1, ~0, 2), (result,))

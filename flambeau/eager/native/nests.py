@@ -1,4 +1,4 @@
-"""Plans that run a primitive's loop nests as one compiled kernel.
+"""A primitive's loop nests as one compiled kernel.
 
 `primitive.lower(outs, *operands, **params)` writes the nests: `outs` is a tuple of output buffers,
 an operand is a Buf, a Scalar for a Python number, or None. A pointwise primitive needs no rule of
@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import WEAK, Spec
-from flambeau.eager.memory import empty_array
-from flambeau.eager.native.address import address
+from flambeau.eager.native.call import NativeCall
 from flambeau.loops import expr
 from flambeau.loops.api import Buf, Scalar, cast, const, nest
 from flambeau.ops.elementwise import compute_dtype
-from flambeau.tensor.tensor import make
 
 
 def buffer(name: str, s: Spec, shape: tuple | None = None) -> Buf:
@@ -148,69 +144,13 @@ def nests_of(primitive, specs: list, params: dict, results: tuple[Spec, ...]):
     return None
 
 
-def kernel_of(nests, specs: list, results: tuple[Spec, ...]):
-    """(entry, positions of tensor operands, positions of numbers in the kernel's order)."""
+def call_of(nests, specs: list, results: tuple[Spec, ...], several: bool) -> NativeCall:
+    """The nests of one signature, compiled."""
     from flambeau.codegen.kernel import compile_kernel
 
-    tensors = [k for k, s in enumerate(specs) if s is not None and not s.weak]
+    tensors = tuple(k for k, s in enumerate(specs) if s is not None and not s.weak)
     names = [f"x{k}" for k in tensors] + [f"out{k}" for k in range(len(results))]
     kernel = compile_kernel(nests, parameters=names)
-    numbers = [int(name[1:]) for name in kernel.numbers]
-    return kernel.entry, tensors, numbers
-
-
-def fresh_plan(entry: Callable, tensors: list[int], numbers: list[int],
-               results: tuple[Spec, ...], several: bool) -> Callable:
-    """Allocate the results, run the kernel."""
-    if not several and len(tensors) == 1 and not numbers:
-        return _unary_plan(entry, tensors[0], results[0])
-    if not several and len(tensors) == 2 and not numbers:
-        return _binary_plan(entry, tensors, results[0])
-
-    def run(*args):
-        outs = [empty_array(s) for s in results]
-        entry(*[address(args[k]._array) for k in tensors], *map(address, outs),
-              *[args[k] for k in numbers])
-        if several:
-            return tuple(make(a, s) for a, s in zip(outs, results))
-        return make(outs[0], results[0])
-
-    return run
-
-
-def _unary_plan(entry: Callable, at: int, result: Spec) -> Callable:
-    def run(*args):
-        out = empty_array(result)
-        entry(address(args[at]._array), address(out))
-        return make(out, result)
-
-    return run
-
-
-def _binary_plan(entry: Callable, at: list[int], result: Spec) -> Callable:
-    first, second = at
-
-    def run(*args):
-        out = empty_array(result)
-        entry(address(args[first]._array), address(args[second]._array), address(out))
-        return make(out, result)
-
-    return run
-
-
-def overwriting_plan(entry: Callable, tensors: list[int], numbers: list[int],
-                     otherwise: Callable) -> Callable:
-    """Write into the target. An operand that overlaps it otherwise than element by element sends
-    the call to the NumPy plan."""
-
-    def run(target, *args):
-        out = target._array
-        for k in tensors:
-            a = args[k]._array
-            if a is not out and np.may_share_memory(a, out) and not (
-                    args[k]._spec is target._spec and address(a) == address(out)):
-                return otherwise(target, *args)
-        entry(*[address(args[k]._array) for k in tensors], address(out),
-              *[args[k] for k in numbers])
-
-    return run
+    numbers = tuple(int(name[1:]) for name in kernel.numbers)
+    places = (*tensors, *(~k for k in range(len(results))))
+    return NativeCall(kernel.entry, places, results, numbers, several)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
-from flambeau.eager.memory import empty_array
-from flambeau.eager.native.address import address
+from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import layout_of
-from flambeau.tensor.tensor import make
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 12  # elements of the picture
@@ -72,7 +69,7 @@ def described(primitive, specs: list, params: dict, result):
     return None
 
 
-def pool_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+def pool_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
     """max_pool, sum_pool and their gradients."""
     found = described(primitive, specs, params, result)
     if found is None:
@@ -85,11 +82,5 @@ def pool_provider(primitive, specs: list, params: dict, result) -> Callable | No
              "sum_unpool": templates.average_pool_backward}[primitive.name]
     program = maker(found)
     results = result if isinstance(result, tuple) else (result,)
-
-    def run(*operands):
-        outs = [empty_array(s) for s in results]
-        program(*[address(t._array) for t in operands], *map(address, outs))
-        made = tuple(make(a, s) for a, s in zip(outs, results))
-        return made if isinstance(result, tuple) else made[0]
-
-    return run
+    arguments = (*range(len(specs)), *(~k for k in range(len(results))))
+    return NativeCall(program, arguments, results, several=isinstance(result, tuple))

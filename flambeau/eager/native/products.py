@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
-from flambeau.eager.memory import empty_array
-from flambeau.eager.native.address import address
-from flambeau.tensor.tensor import make
+from flambeau.eager.native.call import NativeCall
 
 KINDS = (dtypes.float32, dtypes.float64)
 SMALL = 1 << 15  # multiply-adds; below, NumPy is as fast
@@ -49,7 +46,7 @@ def row_layout(s: Spec) -> tuple[int, int] | None:
     return (rows, lead) if lead >= s.shape[-1] else None
 
 
-def linear_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+def linear_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
     """rows of x times W^T, the bias added where a tile is stored."""
     if primitive.name != "linear":
         return None
@@ -64,18 +61,10 @@ def linear_provider(primitive, specs: list, params: dict, result) -> Callable | 
     program = gemm(rows[0], w.shape[0], x.shape[-1], x.dtype.name, False, not weight[0], rows[1],
                    weight[1], epilogue=None if b is None else "bias")
 
-    def run(x, w, b):
-        out = empty_array(result)
-        if b is None:
-            program(address(x._array), address(w._array), address(out))
-        else:
-            program(address(x._array), address(w._array), address(out), address(b._array))
-        return make(out, result)
-
-    return run
+    return NativeCall(program, (0, 1, ~0) if b is None else (0, 1, ~0, 2), (result,))
 
 
-def matmul_provider(primitive, specs: list, params: dict, result) -> Callable | None:
+def matmul_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
     """Batches of products; batch strides may be anything, zero included."""
     if primitive.name != "matmul":
         return None
@@ -92,9 +81,4 @@ def matmul_provider(primitive, specs: list, params: dict, result) -> Callable | 
                    right[1], batch=tuple(x.shape[:n]), batch_a=tuple(x.strides[:n]),
                    batch_b=tuple(y.strides[:n]), batch_c=tuple(result.strides[:n]))
 
-    def run(x, y):
-        out = empty_array(result)
-        program(address(x._array), address(y._array), address(out))
-        return make(out, result)
-
-    return run
+    return NativeCall(program, (0, 1, ~0), (result,))

@@ -8,45 +8,67 @@ from collections.abc import Callable
 from flambeau.core.spec import Spec
 from flambeau.eager import plans
 from flambeau.eager.native import nests
-from flambeau.eager.native.attentions import attention_provider
-from flambeau.eager.native.convolutions import conv_provider
-from flambeau.eager.native.poolings import pool_provider
-from flambeau.eager.native.products import linear_provider, matmul_provider
+from flambeau.eager.native.attentions import attention_call
+from flambeau.eager.native.call import NativeCall
+from flambeau.eager.native.convolutions import conv_call
+from flambeau.eager.native.poolings import pool_call
+from flambeau.eager.native.products import linear_call, matmul_call
 
 SMALL = 8192  # elements touched; below, NumPy's call overhead wins
+CALLS: dict[str, Callable[..., NativeCall | None]] = {
+    "linear": linear_call,
+    "matmul": matmul_call,
+    **dict.fromkeys(("conv", "conv_input", "conv_weight"), conv_call),
+    **dict.fromkeys(("max_pool", "max_pool_backward", "sum_pool", "sum_unpool"), pool_call),
+    **dict.fromkeys(("attention", "attention_backward"), attention_call),
+}
+"""(primitive, specs, params, result) -> a call of a kernel tuned by hand, or None."""
 
 
 def work(specs: list, results: tuple[Spec, ...]) -> int:
     return max(s.numel for s in (*results, *(s for s in specs if s is not None and not s.weak)))
 
 
-def loop_provider(primitive, specs: list, params: dict, result) -> Callable | None:
-    """A kernel of the loop compiler for a large signature that can be lowered."""
-    results = result if isinstance(result, tuple) else (result,)
-    if work(specs, results) < SMALL or any(s.numel == 0 for s in results):
+def loop_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
+    """A kernel of the loop compiler for a signature that can be lowered."""
+    several = isinstance(result, tuple)
+    results = result if several else (result,)
+    if any(s.numel == 0 for s in results):
         return None
     found = nests.nests_of(primitive, specs, params, results)
-    if found is None:
-        return None
-    kernel = nests.kernel_of(found, specs, results)
-    return nests.fresh_plan(*kernel, results, isinstance(result, tuple))
+    return None if found is None else nests.call_of(found, specs, results, several)
 
 
-def loop_inplace_provider(primitive, target: Spec, specs: list, params: dict,
-                          otherwise: Callable) -> Callable | None:
-    """The same, writing into a target."""
+def native_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
+    """One kernel for the signature, or None where only NumPy knows how."""
+    tuned = CALLS.get(primitive.name)
+    call = None if tuned is None else tuned(primitive, specs, params, result)
+    return call or loop_call(primitive, specs, params, result)
+
+
+def provider(primitive, specs: list, params: dict, result) -> Callable | None:
+    """The eager plan: what is tuned by hand, or a kernel of loops where it is worth a call."""
+    tuned = CALLS.get(primitive.name)
+    call = None if tuned is None else tuned(primitive, specs, params, result)
+    if call is None and work(specs, result if isinstance(result, tuple) else (result,)) >= SMALL:
+        call = loop_call(primitive, specs, params, result)
+    return None if call is None else call.plan()
+
+
+def inplace_provider(primitive, target: Spec, specs: list, params: dict,
+                     otherwise: Callable) -> Callable | None:
+    """A kernel of loops that writes into the target."""
     if target.numel < SMALL or primitive.write is not None and primitive.lower is None:
         return None
     found = nests.nests_of(primitive, specs, params, (target,))
     if found is None:
         return None
-    return nests.overwriting_plan(*nests.kernel_of(found, specs, (target,)), otherwise)
+    return nests.call_of(found, specs, (target,), False).inplace_plan(otherwise)
 
 
 def install() -> None:
     """Let native kernels take over; `FLAMBEAU_NATIVE=0` leaves everything to NumPy."""
     if os.environ.get("FLAMBEAU_NATIVE", "1") == "0":
         return
-    plans.PROVIDERS += [linear_provider, matmul_provider, conv_provider,
-                        pool_provider, attention_provider, loop_provider]
-    plans.INPLACE_PROVIDERS.append(loop_inplace_provider)
+    plans.PROVIDERS.append(provider)
+    plans.INPLACE_PROVIDERS.append(inplace_provider)
