@@ -37,7 +37,7 @@ def emit_forward(
 
     The epilogue's columns are channels and its rows are pixels (image, row, column) of y.
     """
-    if spec.dtype == "bfloat16":
+    if spec.dtype == "bfloat16" and not suits_winograd(spec):
         inner = emit_forward(module, f"{name}_float", as_float(spec), target, epilogue)
         dense = [Dense(0, spec.x_count), Dense(1, spec.w_count), Dense(2, spec.y_count, True)]
         dense += [Dense(3 + i, n) for i, n in enumerate(operand_counts(spec, epilogue))]
@@ -57,7 +57,7 @@ def emit_forward(
 
 def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
     """Add dx; its pointers: dy, w, dx."""
-    if spec.dtype == "bfloat16":
+    if spec.dtype == "bfloat16" and not suits_winograd(spec):
         inner = emit_input_gradient(module, f"{name}_float", as_float(spec), target)
         dense = Dense(0, spec.y_count), Dense(1, spec.w_count), Dense(2, spec.x_count, True)
         return WidenedKernel(module, name, target, inner, dense).emit()
@@ -74,7 +74,7 @@ def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Targe
 
 def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
     """Add dw; its pointers: x, dy, dw."""
-    if spec.dtype == "bfloat16":
+    if spec.dtype == "bfloat16" and not suits_winograd(spec):
         inner = emit_weight_gradient(module, f"{name}_float", as_float(spec), target)
         dense = Dense(0, spec.x_count), Dense(1, spec.y_count), Dense(2, spec.w_count, True)
         return WidenedKernel(module, name, target, inner, dense).emit()
@@ -126,7 +126,7 @@ def suits_winograd(spec: ConvSpec) -> bool:
     if not spec.winograd or (spec.r, spec.s) != (3, 3) or spec.groups != 1:
         return False
     simple = spec.stride == spec.dilation == (1, 1) and max(spec.padding) <= 2
-    if not simple or spec.dtype != "float32" or min(spec.c, spec.k) < FEW_CHANNELS:
+    if not simple or spec.dtype == "float64" or min(spec.c, spec.k) < FEW_CHANNELS:
         return False
     m = spec.winograd
     tiles = math.ceil(spec.out_h / m) * math.ceil(spec.out_w / m)

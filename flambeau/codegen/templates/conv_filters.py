@@ -11,15 +11,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from flambeau.codegen.templates.stored import Stored
 from flambeau.codegen.templates.strided import emit_transpose
-from flambeau.codegen.text import Function, Module, Operand, Value, element_of, size_of
+from flambeau.codegen.text import (
+    Function,
+    Module,
+    Operand,
+    Value,
+    element_of,
+    lanes_of,
+    size_of,
+)
 
 BLOCK_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """A weight whose elements are `strides` apart along target channel, source channel, r and s."""
+    """A weight whose elements are `strides` apart along target channel, source channel, r and s.
+
+    `memory` says how they lie there where that is not as `type`.
+    """
 
     module: Module
     name: str
@@ -28,6 +40,12 @@ class Filters:
     r: int
     s: int
     width: int
+    memory: Stored | None = None
+
+    @property
+    def outer(self) -> Stored:
+        """How the weight lies in memory."""
+        return self.memory or Stored(self.element)
 
     @property
     def element(self) -> str:
@@ -67,12 +85,12 @@ class Filters:
         elif whole:
             with f.loop(0, channels) as loop:
                 at = f.gep(block, f.mul(loop.index, self.taps * self.width), self.element)
-                start = f.gep(weight, f.mul(loop.index, c), self.element)
+                start = self.outer.gep(f, weight, f.mul(loop.index, c))
                 self._run(f, start, at, self.taps, 1, columns, back)
         else:
             with f.loop(0, self.taps) as loop:
                 i, j = f.udiv(loop.index, self.s), f.urem(loop.index, self.s)
-                start = f.gep(weight, f.add(f.mul(i, r), f.mul(j, s)), self.element)
+                start = self.outer.gep(f, weight, f.add(f.mul(i, r), f.mul(j, s)))
                 at = f.gep(block, f.mul(loop.index, self.width), self.element)
                 self._run(f, start, at, channels, self.taps, columns, back)
 
@@ -85,10 +103,18 @@ class Filters:
             i, j = f.udiv(tap.index, self.s), f.urem(tap.index, self.s)
             place = f.add(f.mul(i, r), f.add(f.mul(j, s), f.mul(channel.index, c)))
             row = f.add(f.mul(channel.index, self.taps), tap.index)
-            outer = f.gep(weight, place, self.element)
-            inner = f.gep(block, f.mul(row, self.width), self.element)
-            target, source = (outer, inner) if back else (inner, outer)
-            f.copy(target, source, columns * size_of(self.element))
+            outer = self.outer.gep(f, weight, place)
+            self._copy(f, outer, f.gep(block, f.mul(row, self.width), self.element), columns, back)
+
+    def _copy(self, f: Function, outer: Value, inner: Value, columns: int, back: bool) -> None:
+        lanes, memory = lanes_of(self.type), self.outer
+        for j in range(0, columns, lanes):
+            count = min(lanes, columns - j)
+            at, to = memory.gep(f, outer, j), f.gep(inner, j, self.element)
+            if back:
+                memory.store(f, f.load_lanes(self.type, to, count), at, count)
+            else:
+                f.store_lanes(memory.load(f, self.type, at, count), to, count)
 
     def _run(
         self, f: Function, weight: Value, block: Value, count: int, step: int, columns: int,
@@ -99,12 +125,16 @@ class Filters:
         if not back:
             name = f"{self.name}_in{count}x{step}"
             if name not in self.module:
-                emit_transpose(self.module, name, count, apart, width, self.type)
+                emit_transpose(
+                    self.module, name, count, apart, width, self.type, read=self.outer
+                )
             f.call(name, "void", weight, block, columns)
             return
         name = f"{self.name}_out{columns}x{step}"
         if name not in self.module:
-            emit_transpose(self.module, name, columns, width, apart, self.type)
+            emit_transpose(
+                self.module, name, columns, width, apart, self.type, written=self.outer
+            )
         f.call(name, "void", block, weight, count)
 
 

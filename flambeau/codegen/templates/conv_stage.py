@@ -6,8 +6,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flambeau.codegen.templates.stored import Stored
 from flambeau.codegen.templates.strided import emit_transpose
-from flambeau.codegen.text import Function, Module, Operand, Value, element_of, size_of
+from flambeau.codegen.templates.winograd_transform import each_group
+from flambeau.codegen.text import (
+    Function,
+    Module,
+    Operand,
+    Value,
+    element_of,
+    lanes_of,
+    size_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +40,16 @@ class Stage:
     width: int
     channels: int
     pitch: int
+    read: Stored | None = None
 
     @property
     def element(self) -> str:
         return element_of(self.type)
+
+    @property
+    def picture(self) -> Stored:
+        """How the picture lies in memory."""
+        return self.read or Stored(self.element)
 
     def emit(
         self, f: Function, source: Value, staged: Value, begin: Operand, rows: Operand
@@ -68,27 +84,40 @@ class Stage:
         """Copy `count` pixels of a row from `column` on."""
         place = f.add(f.mul(row, self.w), column)
         if self.layout == "NHWC":
-            source = f.gep(source, f.mul(place, self.pixel), self.element)
+            source = self.picture.gep(f, source, f.mul(place, self.pixel))
             self._pixels(f, source, target, count)
             return
-        source = f.gep(source, place, self.element)
+        source = self.picture.gep(f, source, place)
         if self.pitch == 1:
-            f.copy(target, source, count * size_of(self.element))
+            self._copy(f, target, source, count)
             return
         name = f"{self.name}_{count}x{self.pitch}"
         if name not in self.module:
             plane = self.h * self.w
-            emit_transpose(self.module, name, count, plane, self.pitch, self.type)
+            emit_transpose(
+                self.module, name, count, plane, self.pitch, self.type, self.picture
+            )  # fmt: skip
         f.call(name, "void", source, target, self.channels)
 
     def _pixels(self, f: Function, source: Value, target: Value, count: int) -> None:
-        size = size_of(self.element)
         if self.pixel == self.pitch == self.channels:
-            f.copy(target, source, count * self.pitch * size)
+            self._copy(f, target, source, count * self.pitch)
             return
         with f.loop(0, count) as loop:
-            f.copy(
-                f.gep(target, f.mul(loop.index, self.pitch), self.element),
-                f.gep(source, f.mul(loop.index, self.pixel), self.element),
-                self.channels * size,
+            at = f.gep(target, f.mul(loop.index, self.pitch), self.element)
+            self._copy(
+                f, at, self.picture.gep(f, source, f.mul(loop.index, self.pixel)), self.channels
             )
+
+    def _copy(self, f: Function, target: Value, source: Value, count: int) -> None:
+        """Neighbouring elements."""
+        picture = self.picture
+        if picture.element == self.element:
+            f.copy(target, source, count * size_of(self.element))
+            return
+
+        def group(start: Operand, lanes: int) -> None:
+            x = picture.load(f, self.type, picture.gep(f, source, start), lanes)
+            f.store_lanes(x, f.gep(target, start, self.element), lanes)
+
+        each_group(f, count, lanes_of(self.type), group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flambeau.codegen.templates.microkernel import transposed
+from flambeau.codegen.templates.stored import Stored
 from flambeau.codegen.text import (
     Function,
     Module,
@@ -101,25 +102,33 @@ def _addresses(f: Function, pointer: Value, stride: int, lanes: int, element: st
 
 
 def emit_transpose(
-    module: Module, name: str, columns: int, source_stride: int, target_stride: int, type: str
+    module: Module,
+    name: str,
+    columns: int,
+    source_stride: int,
+    target_stride: int,
+    type: str,
+    read: Stored | None = None,
+    written: Stored | None = None,
 ) -> None:
     """``name(source, target, rows)``: element (i, j) of source becomes (j, i) of target.
 
     Rows are `source_stride` and `target_stride` elements apart. `columns` counts j; rows, i, are
-    counted at run time. Exactly these elements are written.
+    counted at run time. Exactly these elements are written. `read` and `written` say how source
+    and target lie in memory where that is not as `type`.
     """
     parameters = [("ptr noalias readonly", "source"), ("ptr noalias", "target"), ("i64", "rows")]
     f = module.function(name, parameters)
     source, target, rows = f.arguments
     lanes = lanes_of(type)
     whole = f.sub(rows, f.binary("urem", rows, lanes))
+    plain = Stored(element_of(type))
+    how = (columns, source_stride, target_stride, type, read or plain, written or plain)
     with f.loop(0, whole, lanes) as loop:
-        _transpose_band(
-            f, source, target, loop.index, None, columns, source_stride, target_stride, type
-        )
+        _transpose_band(f, source, target, loop.index, None, *how)
     rest = f.sub(rows, whole)
     with f.when(f.compare("ne", rest, 0)):
-        _transpose_band(f, source, target, whole, rest, columns, source_stride, target_stride, type)
+        _transpose_band(f, source, target, whole, rest, *how)
     f.ret()
 
 
@@ -133,23 +142,25 @@ def _transpose_band(
     source_stride: int,
     target_stride: int,
     type: str,
+    read: Stored,
+    written: Stored,
 ) -> None:
     """One vector of rows, or `count` of them."""
-    lanes, element = lanes_of(type), element_of(type)
-    source = f.gep(source, f.mul(row, source_stride), element)
-    target = f.gep(target, row, element)
+    lanes = lanes_of(type)
+    source = read.gep(f, source, f.mul(row, source_stride))
+    target = written.gep(f, target, row)
     whole = columns // lanes * lanes
 
     def block(column: Operand, wide: int) -> None:
-        start = f.gep(source, column, element)
-        rows = [_row(f, start, i, source_stride, count, wide, type) for i in range(lanes)]
+        start = read.gep(f, source, column)
+        rows = [_row(f, start, i, source_stride, count, wide, type, read) for i in range(lanes)]
         mask = None if count is None else f.lane_mask(count, lanes)
         for j, x in enumerate(transposed(f, rows)[:wide]):
-            at = f.gep(target, f.mul(f.add(column, j), target_stride), element)
+            at = written.gep(f, target, f.mul(f.add(column, j), target_stride))
             if mask is None:
-                f.store(x, at)
+                written.store(f, x, at, lanes)
             else:
-                f.store_masked(x, at, mask)
+                written.store_masked(f, x, at, mask)
 
     if whole:
         with f.loop(0, whole, lanes) as loop:
@@ -166,15 +177,16 @@ def _row(
     count: Operand | None,
     wide: int,
     type: str,
+    read: Stored,
 ) -> Value:
     """Row i of a block; rows from `count` on are not read."""
-    lanes, element = lanes_of(type), element_of(type)
-    at = f.gep(start, i * stride, element)
+    lanes = lanes_of(type)
+    at = read.gep(f, start, i * stride)
     if count is None:
-        return f.load_lanes(type, at, wide)
+        return read.load(f, type, at, wide)
     inside = f.splat(f.compare("sgt", count, i), lanes)
     mask = f.binary("and", inside, f.lane_mask(wide, lanes)) if wide < lanes else inside
-    return f.load_masked(type, at, mask)
+    return read.load_masked(f, type, at, mask)
 
 
 def fill(f: Function, target: Value, count: Operand, element: str) -> None:

@@ -27,6 +27,7 @@ from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.epilogue import Epilogue, Place
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
+from flambeau.codegen.templates.stored import COMPUTED, Stored
 from flambeau.codegen.templates.strided import emit_transpose
 from flambeau.codegen.templates.winograd_tiles import Tiles
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector, zero
@@ -90,6 +91,7 @@ class Winograd:
     units: int = 0  # rows of tiles of a chunk; 0 chooses
     depth: int = 0  # source channels of a block, by channels; 0 chooses
     tiles: Tiles = field(init=False)
+    memory: Stored = field(init=False)
     element: str = field(init=False)
     type: str = field(init=False)
     lanes: int = field(init=False)
@@ -97,7 +99,8 @@ class Winograd:
 
     def __post_init__(self) -> None:
         problem = self.problem
-        self.element = ELEMENTS[problem.dtype]
+        self.memory = Stored(ELEMENTS[problem.dtype], self.target)
+        self.element = COMPUTED[self.memory.element]
         self.lanes = self.target.lanes(self.element)
         self.type = vector(self.lanes, self.element)
         self.shape = microkernel.tile_shape(self.target, self.element)
@@ -105,7 +108,7 @@ class Winograd:
             self.module, f"{self.name}_input", problem.n, problem.source_channels,
             problem.source_layout, problem.h, problem.w, -problem.padding[0],
             -problem.padding[1], problem.m + 2, problem.m, self._wide(problem.out_h),
-            self._wide(problem.out_w), transform.matrices(problem.m)[2], self.type,
+            self._wide(problem.out_w), transform.matrices(problem.m)[2], self.type, self.memory,
         )  # fmt: skip
         self.units = self.units or self._units()
         self.depth = self.depth or min(problem.source_channels, 128)
@@ -165,6 +168,11 @@ class Winograd:
         return self.problem.m * self.problem.out_w * self.block * self.size
 
     @property
+    def out(self) -> Stored:
+        """How results are stored, before those of channels-first pictures are transposed."""
+        return self.memory if self.problem.target_layout == "NHWC" else Stored(self.element)
+
+    @property
     def pitch(self) -> int:
         """Elements between pixels where results are stored."""
         return self.problem.target_channels if self.problem.target_layout == "NHWC" else self.block
@@ -175,7 +183,7 @@ class Winograd:
     def filters(self) -> Filters:
         return Filters(
             self.module, f"{self.name}_filters", self.type, self.problem.weight_strides,
-            transform.WINDOW, transform.WINDOW, self.block,
+            transform.WINDOW, transform.WINDOW, self.block, self.memory,
         )  # fmt: skip
 
     def weight_kernel(self, channels: int, columns: int, distance: int) -> str:
@@ -190,7 +198,7 @@ class Winograd:
         f = self.module.function(name, parameters)
         w, u = f.arguments
         filters, strides, given = self.filters, self.problem.weight_strides, columns
-        if strides[0] != 1:
+        if strides[0] != 1 or self.memory.element != self.element:
             block = f.alloca(self.element, filters.elements)
             if columns < self.block:
                 f.clear(block, filters.elements * self.size)
@@ -261,11 +269,11 @@ class Winograd:
                             f.add(channel, j),
                             count,
                             pointers,
-                            self.element,
+                            self.memory.element,
                         )
                         value = self.problem.epilogue.apply(f, value, place)
-                    at = f.gep(y, (p * width + q) * self.pitch + j, self.element)
-                    f.store_lanes(value, at, count)
+                    at = self.out.gep(f, y, (p * width + q) * self.pitch + j)
+                    self.out.store(f, value, at, count)
         f.ret()
         return name
 
@@ -328,7 +336,7 @@ class Winograd:
         pixel = f.mul(line, problem.out_w)
         if problem.target_layout == "NHWC":
             start = f.add(f.mul(pixel, problem.target_channels), channel)
-            out = f.gep(slot(f, slots, TARGET), start, self.element)
+            out = self.memory.gep(f, slot(f, slots, TARGET), start)
         last_row = problem.out_h - (tiles.high - 1) * problem.m
         for channels in self._each_block_width(f, block):
             for rows in each_size(f, row, tiles.high, problem.m, last_row):
@@ -352,7 +360,7 @@ class Winograd:
                 "void",
                 slots,
                 f.gep(m, f.mul(j, self.block), self.element),
-                f.gep(out, f.mul(j, problem.m * self.pitch), self.element),
+                self.out.gep(f, out, f.mul(j, problem.m * self.pitch)),
                 f.add(pixel, f.mul(j, problem.m)),
                 channel,
             )
@@ -372,12 +380,14 @@ class Winograd:
         plane = problem.out_h * problem.out_w
         name = f"{self.name}_planes{channels}"
         if name not in self.module:
-            emit_transpose(self.module, name, channels, self.block, plane, self.type)
+            emit_transpose(
+                self.module, name, channels, self.block, plane, self.type, written=self.memory
+            )
         start = f.add(
             f.mul(f.add(f.mul(image, problem.target_channels), channel), plane),
             f.mul(row, problem.m * problem.out_w),
         )
-        target = f.gep(slot(f, slots, TARGET), start, self.element)
+        target = self.memory.gep(f, slot(f, slots, TARGET), start)
         f.call(name, "void", out, target, rows * problem.out_w)
 
     def _stage(self, f: Function, slots: Value, unit: Operand, staged: Value) -> None:
@@ -430,7 +440,7 @@ class Winograd:
         low = f.mul(part, depth)
         k, c, _, _ = self.problem.weight_strides
         start = f.add(f.mul(f.mul(block, self.block), k), f.mul(low, c))
-        w = f.gep(slot(f, slots, WEIGHT), start, self.element)
+        w = self.memory.gep(f, slot(f, slots, WEIGHT), start)
         at = f.add(f.mul(block, self.u_block), f.mul(low, self.block))
         u = f.gep(slot(f, slots, self.pointers), at, self.element)
         last = channels - (self.weight_parts - 1) * depth
@@ -551,12 +561,12 @@ class Winograd:
         """Make U of a block of source channels and add its products."""
         k, c, _, _ = self.problem.weight_strides
         start = f.add(f.mul(f.mul(block, self.block), k), f.mul(channel, c))
-        w = f.gep(slot(f, slots, WEIGHT), start, self.element)
+        w = self.memory.gep(f, slot(f, slots, WEIGHT), start)
         u_distance = self.u_distance
         for columns in self._each_block_width(f, block):
             for first, count in each_block(f, depth, self.filters.depth):
                 kernel = self.weight_kernel(count, columns, u_distance)
-                w_at = f.gep(w, f.mul(first, c), self.element)
+                w_at = self.memory.gep(f, w, f.mul(first, c))
                 f.call(kernel, "void", w_at, f.gep(u, f.mul(first, self.block), self.element))
         distances = (self.all_tiles * self.tiles.row, u_distance, self.all_tiles * self.block)
         v = f.gep(v, channel, self.element)

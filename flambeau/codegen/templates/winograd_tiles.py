@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from flambeau.codegen.templates import winograd_transform as transform
 from flambeau.codegen.templates.conv_stage import Stage
+from flambeau.codegen.templates.stored import Stored
 from flambeau.codegen.text import Function, Module, Operand, Value, element_of, lanes_of, size_of
 
 
@@ -18,7 +19,8 @@ class Tiles:
     """Tiles of `span` x `span` pixels, `step` apart, of a picture h x w.
 
     Row 0 of tile 0 is row `top` of the picture, column 0 is column `left`; outside is zero.
-    `matrix` is applied along both sides. `channels` are held for each pixel and row of V.
+    `matrix` is applied along both sides. `channels` are held for each pixel and row of V. `read`
+    says how the picture lies in memory.
     """
 
     module: Module
@@ -36,6 +38,7 @@ class Tiles:
     wide: int
     matrix: transform.Matrix
     type: str
+    read: Stored
 
     @property
     def element(self) -> str:
@@ -77,10 +80,10 @@ class Tiles:
         """
         stage = Stage(
             self.module, f"{self.name}_stage{channels}", self.type, self.layout, self.h, self.w,
-            pixel, self.left, self.stage_width, channels, self.channels,
+            pixel, self.left, self.stage_width, channels, self.channels, self.read,
         )  # fmt: skip
         image, row = f.udiv(unit, self.high), f.urem(unit, self.high)
-        start = f.gep(source, f.mul(image, pixel * self.h * self.w), self.element)
+        start = self.read.gep(f, source, f.mul(image, pixel * self.h * self.w))
         stage.emit(f, start, staged, f.add(f.mul(row, self.step), self.top), self.span)
 
     def kernel(self, distance: int) -> str:

@@ -21,6 +21,7 @@ from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
+from flambeau.codegen.templates.stored import COMPUTED, Stored
 from flambeau.codegen.templates.winograd_tiles import Tiles
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector
 from flambeau.runtime import pool
@@ -44,6 +45,7 @@ class WinogradWeight:
     channels: int = field(init=False)  # source channels of a block
     x_tiles: Tiles = field(init=False)
     dy_tiles: Tiles = field(init=False)
+    memory: Stored = field(init=False)
     element: str = field(init=False)
     type: str = field(init=False)
     lanes: int = field(init=False)
@@ -51,7 +53,8 @@ class WinogradWeight:
 
     def __post_init__(self) -> None:
         spec = self.spec
-        self.element = ELEMENTS[spec.dtype]
+        self.memory = Stored(ELEMENTS[spec.dtype], self.target)
+        self.element = COMPUTED[self.memory.element]
         self.lanes = self.target.lanes(self.element)
         self.type = vector(self.lanes, self.element)
         self.shape = microkernel.tile_shape(self.target, self.element)
@@ -63,11 +66,11 @@ class WinogradWeight:
         top, left = -spec.padding[0], -spec.padding[1]
         self.x_tiles = Tiles(
             self.module, f"{self.name}_x", spec.n, self.channels, spec.x_layout, spec.h, spec.w,
-            top, left, m + 2, m, high, wide, inputs, self.type,
+            top, left, m + 2, m, high, wide, inputs, self.type, self.memory,
         )  # fmt: skip
         self.dy_tiles = Tiles(
             self.module, f"{self.name}_dy", spec.n, self.span, spec.y_layout, spec.out_h,
-            spec.out_w, 0, 0, m, m, high, wide, transform.transpose(output), self.type,
+            spec.out_w, 0, 0, m, m, high, wide, transform.transpose(output), self.type, self.memory,
         )  # fmt: skip
         self.units = self.units or self._units()
 
@@ -243,7 +246,7 @@ class WinogradWeight:
                 self.spans, self.span, self.last_span, spec.out_h * spec.out_w,
             )  # fmt: skip
         step = plane if layout == "NCHW" else 1
-        source = f.gep(slot(f, slots, which), f.mul(block, usual * step), self.element)
+        source = self.memory.gep(f, slot(f, slots, which), f.mul(block, usual * step))
         for channels in each_size(f, block, count, usual, last):
             tiles.emit_stage(f, source, unit, staged, channels, total)
         at = f.gep(v, f.mul(place, tiles.wide * tiles.row), self.element)
@@ -253,7 +256,7 @@ class WinogradWeight:
     def filters(self) -> Filters:
         return Filters(
             self.module, f"{self.name}_filters", self.type, self.spec.w_strides,
-            transform.WINDOW, transform.WINDOW, self.shape.columns,
+            transform.WINDOW, transform.WINDOW, self.shape.columns, self.memory,
         )  # fmt: skip
 
     @property
@@ -274,7 +277,7 @@ class WinogradWeight:
         sums = f.gep(slot(f, slots, MEMORY), at, self.element)
         start = f.mul(f.add(f.mul(block, self.channels), low), c)
         start = f.add(start, f.mul(span, self.span * k))
-        target = f.gep(slot(f, slots, DW), start, self.element)
+        target = self.memory.gep(f, slot(f, slots, DW), start)
         blocks = (block, self.channel_blocks, self.channels, self.last_channels)
         for channels in each_size(f, *blocks):
             count = f.minimum(f.sub(channels, low), self.filters.depth)
@@ -296,7 +299,7 @@ class WinogradWeight:
                 to = f.gep(block, f.mul(loop.index, filters.taps * width), self.element)
                 for lane in range(0, columns, self.lanes):
                     self._finish(f, f.gep(at, lane, self.element), f.gep(to, lane, self.element))
-            to = f.gep(target, j * self.spec.w_strides[0], self.element)
+            to = self.memory.gep(f, target, j * self.spec.w_strides[0])
             for channels in self._counts():
                 with f.when(f.compare("eq", count, channels)):
                     filters.store(f, block, to, channels, columns)

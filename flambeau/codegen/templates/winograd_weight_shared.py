@@ -162,13 +162,13 @@ class SharedWinogradWeight(WinogradWeight):
         """Transform a block's sums back, some source channels at a time, and store them."""
         k, c, _, _ = self.spec.w_strides
         start = f.add(f.mul(block, self.channels * c), f.mul(span, self.span * k))
-        target = f.gep(slot(f, slots, DW), start, self.element)
+        target = self.memory.gep(f, slot(f, slots, DW), start)
         depth = self.filters.depth
         for wide in each_size(f, span, self.spans, self.span, self.last_span):
             with f.loop(0, channels, depth) as loop:
                 count = f.minimum(f.sub(channels, loop.index), depth)
                 at = f.gep(sums, f.mul(loop.index, self.span), self.element)
-                to = f.gep(target, f.mul(loop.index, c), self.element)
+                to = self.memory.gep(f, target, f.mul(loop.index, c))
                 self._store_block(f, at, to, count, wide)
 
     def emit(self) -> Kernel:

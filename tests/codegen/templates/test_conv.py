@@ -104,17 +104,18 @@ def run(program, inputs, like: np.ndarray, layout: str) -> np.ndarray:
 
 
 def check(spec: ConvSpec, rng: np.random.Generator, bound: float) -> None:
-    x = rng.standard_normal((spec.n, spec.c, spec.h, spec.w)).astype(spec.dtype)
-    w = rng.standard_normal((spec.k, spec.group_c, spec.r, spec.s)).astype(spec.dtype)
-    dy = rng.standard_normal((spec.n, spec.k, spec.out_h, spec.out_w)).astype(spec.dtype)
+    kind = np.dtype(ml_dtypes.bfloat16 if spec.dtype == "bfloat16" else spec.dtype)
+    x = rng.standard_normal((spec.n, spec.c, spec.h, spec.w)).astype(kind)
+    w = rng.standard_normal((spec.k, spec.group_c, spec.r, spec.s)).astype(kind)
+    dy = rng.standard_normal((spec.n, spec.k, spec.out_h, spec.out_w)).astype(kind)
     y, dx, dw = reference(spec, x, w, dy)
     xs, ws, dys = stored(x, spec.x_layout), stored(w, spec.w_layout), stored(dy, spec.y_layout)
     got = run(templates.conv_forward(spec), (xs, ws), dy, spec.y_layout)
-    assert relative(got, y) < bound
+    assert relative(got.astype("f8"), y) < bound
     got = run(templates.conv_input_grad(spec), (dys, ws), x, spec.x_layout)
-    assert relative(got, dx) < bound
+    assert relative(got.astype("f8"), dx) < bound
     got = run(templates.conv_weight_grad(spec), (xs, dys), w, spec.w_layout)
-    assert relative(got, dw) < bound
+    assert relative(got.astype("f8"), dw) < bound
 
 
 def laid_out(spec: ConvSpec, layouts: tuple[str, str, str]) -> ConvSpec:
@@ -190,21 +191,11 @@ def test_same_bits_for_any_number_of_threads(rng, spec):
     assert np.array_equal(*results)
 
 
-@pytest.mark.parametrize("spec", [DIRECT[0], WINOGRAD[0], DEPTHWISE[1]])
-def test_bfloat16(level, rng, spec):
+@pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize("spec", [DIRECT[0], *WINOGRAD, DEPTHWISE[1]], ids=lambda s: f"{s.c}-{s.k}")
+def test_bfloat16(level, rng, spec, layouts):
     """Operands are bfloat16, sums float32: the error is that of rounding the result."""
-    bfloat = np.dtype(ml_dtypes.bfloat16)
-    shapes = [(spec.n, spec.c, spec.h, spec.w), (spec.k, spec.group_c, spec.r, spec.s)]
-    shapes.append((spec.n, spec.k, spec.out_h, spec.out_w))
-    x, w, dy = (rng.standard_normal(s).astype(bfloat) for s in shapes)
-    expected = reference(spec, x, w, dy)
-    spec = replace(spec, dtype="bfloat16")
-    got = run(templates.conv_forward(spec), (x, w), dy, "NCHW")
-    assert relative(got.astype("f8"), expected[0]) < 5e-3
-    got = run(templates.conv_input_grad(spec), (dy, w), x, "NCHW")
-    assert relative(got.astype("f8"), expected[1]) < 5e-3
-    got = run(templates.conv_weight_grad(spec), (x, dy), w, "NCHW")
-    assert relative(got.astype("f8"), expected[2]) < 5e-3
+    check(replace(laid_out(spec, layouts), dtype="bfloat16"), rng, 5e-3)
 
 
 @pytest.mark.parametrize("m", [2, 4])
