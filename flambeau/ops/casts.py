@@ -7,6 +7,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import cast, nest
 from flambeau.ops.promotion import fits
 from flambeau.ops.registry import primitive
 
@@ -19,6 +20,8 @@ def converted(x: np.ndarray, target: np.dtype) -> np.ndarray:
             return x != 0
     if x.dtype.kind in "fV" and target.kind in "iu" and target.itemsize < 8:
         return x.astype(np.int64).astype(target)  # wraps as C does through a wide integer
+    if x.dtype == np.float64 and target == np.float16:
+        return x.astype(np.float32).astype(target)  # rounded twice, as PyTorch does
     return x.astype(target)
 
 
@@ -30,6 +33,13 @@ def convert_ref(x, *, dtype: DType):
     return converted(x, dtype.numpy)
 
 
+def convert_lower(outs, x, *, dtype: DType):
+    """To floats, which is rounding; integers made of floats follow C in NumPy."""
+    if not dtype.is_floating_point or x.dtype.is_complex:
+        return None
+    return nest(x.shape, lambda i: cast(x[i], dtype), out=outs[0])
+
+
 def convert_samples(rng):
     for shape in [(), (3,), (2, 0)]:
         yield (rng.normal(size=shape),), dict(dtype=dtypes.float64)
@@ -37,7 +47,7 @@ def convert_samples(rng):
 
 # The engine converts the cotangent back to the operand's dtype.
 convert = primitive("convert", meta=convert_meta, ref=convert_ref, vjp=dict(x=lambda ct: ct),
-                    samples=convert_samples, exact=True)
+                    lower=convert_lower, samples=convert_samples, exact=True)
 
 
 def copy_meta(x: Spec, *, strides=None) -> Spec:

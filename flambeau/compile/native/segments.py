@@ -78,7 +78,12 @@ def is_loop(equation: Equation, segment: Segment) -> bool:
             op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
     if equation.is_view:
         return is_readable(equation) and equation.inputs[0] in segment.made
-    return nests.has_lowering(op) and not has_template(equation)
+    return nests.has_lowering(op) and not has_template(equation) and not is_truncation(equation)
+
+
+def is_truncation(equation: Equation) -> bool:
+    """A conversion to integers or booleans, which has no loop form."""
+    return equation.name == "convert" and not equation.params["dtype"].is_floating_point
 
 
 def has_template(equation: Equation) -> bool:
