@@ -123,17 +123,17 @@ class Filters:
         """`count` contiguous elements of each target channel; `step` rows apart in the block."""
         apart, width = self.strides[0], self.width * step
         if not back:
-            name = f"{self.name}_in{count}x{step}"
+            name = f"{self.name}_in{count}x{columns}x{step}"
             if name not in self.module:
                 emit_transpose(
-                    self.module, name, count, apart, width, self.type, read=self.outer
+                    self.module, name, count, apart, width, self.type, self.outer, rows=columns
                 )
             f.call(name, "void", weight, block, columns)
             return
-        name = f"{self.name}_out{columns}x{step}"
+        name = f"{self.name}_out{columns}x{count}x{step}"
         if name not in self.module:
             emit_transpose(
-                self.module, name, columns, width, apart, self.type, written=self.outer
+                self.module, name, columns, width, apart, self.type, None, self.outer, count
             )
         f.call(name, "void", block, weight, count)
 

@@ -91,11 +91,12 @@ class Stage:
         if self.pitch == 1:
             self._copy(f, target, source, count)
             return
-        name = f"{self.name}_{count}x{self.pitch}"
+        name = f"{self.name}_{count}x{self.channels}"
         if name not in self.module:
             plane = self.h * self.w
             emit_transpose(
-                self.module, name, count, plane, self.pitch, self.type, self.picture
+                self.module, name, count, plane, self.pitch, self.type, self.picture,
+                rows=self.channels,
             )  # fmt: skip
         f.call(name, "void", source, target, self.channels)
 

@@ -27,7 +27,7 @@ from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vec
 
 X, DY, DW, MEMORY = range(4)
 WANTED_CHUNKS = 16
-FEW_ROWS = 160  # windows with at most so many elements get kernels with fixed offsets
+FEW_ROWS = 160  # windows of at most so many elements, in short runs, get kernels with fixed offsets
 CHANNEL_BLOCK = 64
 SUMS_BYTES = 384 * 1024
 
@@ -222,7 +222,8 @@ class WeightGradient:
         self, f: Function, staged: Value, dy: Value, sums: Value, rows: Operand, columns: int
     ) -> None:
         """All tiles of the window for one block of target channels."""
-        if self.rows <= FEW_ROWS:
+        longest = max(length for _, length in self.segments())
+        if self.rows <= FEW_ROWS and longest < 3 * self.tile.rows:
             offsets, done = self.offsets(), 0
             for n, height in enumerate(microkernel.even_parts(self.rows, self.tile.rows)):
                 part = offsets[done : done + height]
@@ -356,7 +357,9 @@ class WeightGradient:
         name = f"{self.name}_stage_dy{wide}"
         channels_first = spec.y_layout == "NCHW"
         if channels_first and name not in self.module:
-            emit_transpose(self.module, name, spec.out_w, plane, self.span, self.type)
+            emit_transpose(
+                self.module, name, spec.out_w, plane, self.span, self.type, rows=wide
+            )
         if self._padded(wide) > wide:
             f.clear(staged, f.mul(rows, spec.out_w * self.span * self.size))
         with f.loop(0, rows) as loop:

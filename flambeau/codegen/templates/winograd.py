@@ -378,17 +378,19 @@ class Winograd:
         """Copy a unit from [row][column][channel] to its planes."""
         problem = self.problem
         plane = problem.out_h * problem.out_w
-        name = f"{self.name}_planes{channels}"
+        pixels = rows * problem.out_w
+        known = 0 if pixels % self.lanes else pixels
+        name = f"{self.name}_planes{channels}x{known}"
         if name not in self.module:
             emit_transpose(
-                self.module, name, channels, self.block, plane, self.type, written=self.memory
+                self.module, name, channels, self.block, plane, self.type, None, self.memory, known
             )
         start = f.add(
             f.mul(f.add(f.mul(image, problem.target_channels), channel), plane),
             f.mul(row, problem.m * problem.out_w),
         )
         target = self.memory.gep(f, slot(f, slots, TARGET), start)
-        f.call(name, "void", out, target, rows * problem.out_w)
+        f.call(name, "void", out, target, pixels)
 
     def _stage(self, f: Function, slots: Value, unit: Operand, staged: Value) -> None:
         """Stage the source rows of a unit."""

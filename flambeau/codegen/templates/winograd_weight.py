@@ -298,7 +298,8 @@ class WinogradWeight:
                 at = f.gep(sums, f.add(f.mul(loop.index, self.span), j), self.element)
                 to = f.gep(block, f.mul(loop.index, filters.taps * width), self.element)
                 for lane in range(0, columns, self.lanes):
-                    self._finish(f, f.gep(at, lane, self.element), f.gep(to, lane, self.element))
+                    sums_at, block_at = (f.gep(p, lane, self.element) for p in (at, to))
+                    f.call(self.finish_kernel(), "void", sums_at, block_at)
             to = self.memory.gep(f, target, j * self.spec.w_strides[0])
             for channels in self._counts():
                 with f.when(f.compare("eq", count, channels)):
@@ -310,8 +311,17 @@ class WinogradWeight:
         rests = {n % depth or depth for n in (self.channels, self.last_channels)}
         return sorted({min(depth, self.channels), *rests})
 
-    def _finish(self, f: Function, sums: Value, target: Value) -> None:
-        """One source channel, one vector of target channels: add shares and transform back."""
+    def finish_kernel(self) -> str:
+        """``finish(sums, block)``: one source channel, one vector of target channels.
+
+        Adds the shares and transforms back.
+        """
+        name = f"{self.name}_finish"
+        if name in self.module:
+            return name
+        parameters = [("ptr noalias readonly", "sums"), ("ptr noalias", "block")]
+        f = self.module.function(name, parameters)
+        sums, target = f.arguments
         _, matrix, _ = transform.matrices(self.spec.winograd)
         side, distance = self.x_tiles.side, self.position
         x = []
@@ -329,6 +339,8 @@ class WinogradWeight:
         result = transform.apply_both(f, back, back, x)
         for tap, value in enumerate(v for row in result for v in row):
             f.store(value, f.gep(target, tap * self.shape.columns, self.element))
+        f.ret()
+        return name
 
     def emit(self) -> Kernel:
         """Add the kernel; its pointers: x, dy, dw."""
