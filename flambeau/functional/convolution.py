@@ -69,7 +69,7 @@ def convolution_nd(op: str, rank: int, input, weight, bias, stride, padding, dil
     elif isinstance(padding, str):
         raise OpError(complaint(op, "padding must be an int, ints, 'same' or 'valid'", dict(
             padding=repr(padding))))
-    y = convolution.conv(x, weight, bias,
+    y = convolution.conv(convolution.dense(x), convolution.dense(weight), bias,
                          **settings(op, rank, stride, padding, dilation, groups))
     return y.squeeze(0) if added else y
 
@@ -113,6 +113,7 @@ def transposed_nd(op: str, rank: int, input, weight, bias, stride, padding, outp
     if any(n < 1 for n in sizes):
         raise OpError(complaint(op, "output size is too small", dict(output=list(sizes))))
     shape = (x.shape[0], weight.shape[1] * how["groups"], *sizes)
+    x, weight = convolution.dense(x), convolution.dense(weight)
     y = convolution.conv_input(x, weight, shape=shape, **how)
     if bias is not None:
         if tuple(bias.shape) != (shape[1],):

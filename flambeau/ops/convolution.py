@@ -44,6 +44,15 @@ def layout_like(operands: tuple[Spec, ...], shape) -> tuple | None:
     return None
 
 
+def dense(x):
+    """x, or a copy where it has gaps or repeats elements as expanded cotangents do."""
+    s = x._spec
+    if is_contiguous(s.shape, s.strides) or (
+            s.ndim == 4 and s.strides == channels_last_strides(s.shape)):
+        return x
+    return x.contiguous()
+
+
 # conv ----------------------------------------------------------------------------------------
 
 
@@ -100,6 +109,7 @@ def conv_ref(x, w, b, *, stride, padding, dilation, groups):
 
 def conv_vjp(ct, x, w, _b, stride, padding, dilation, groups, needs):
     how = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    ct = dense(ct) if needs[0] or needs[1] else ct
     return (conv_input(ct, w, shape=tuple(x.shape), **how) if needs[0] else None,
             conv_weight(ct, x, shape=tuple(w.shape), **how) if needs[1] else None,
             ct.sum((0, *range(2, ct.ndim))) if needs[2] else None)
@@ -150,6 +160,7 @@ def input_ref(g, w, *, shape, stride, padding, dilation, groups):
 
 
 def input_vjp(ct, g, w, stride, padding, dilation, groups, needs):
+    ct = dense(ct)
     how = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     return (conv_fit(ct, w, g.shape, how) if needs[0] else None,
             conv_weight(g, ct, shape=tuple(w.shape), **how) if needs[1] else None)
@@ -188,6 +199,7 @@ def weight_ref(g, x, *, shape, stride, padding, dilation, groups):
 
 
 def weight_vjp(ct, g, x, stride, padding, dilation, groups, needs):
+    ct = dense(ct)
     how = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     return (conv_fit(x, ct, g.shape, how) if needs[0] else None,
             conv_input(g, ct, shape=tuple(x.shape), **how) if needs[1] else None)

@@ -1,4 +1,4 @@
-"""Two-dimensional convolutions and their gradients by generated kernels."""
+"""One- and two-dimensional convolutions and their gradients by generated kernels."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ def layout_of(s: Spec) -> str | None:
     """NCHW, NHWC or None; a tensor that is both counts as NCHW."""
     if s.is_contiguous:
         return "NCHW"
+    if s.ndim != 4:
+        return None
     wanted = channels_last_strides(s.shape)
     same = all(n == 1 or a == b for n, a, b in zip(s.shape, s.strides, wanted))
     return "NHWC" if same else None
@@ -22,19 +24,24 @@ def layout_of(s: Spec) -> str | None:
 def conv_spec(x: Spec, w: Spec, y: Spec, params: dict):
     """The templates' description, or None where they do not apply."""
     layouts = [layout_of(s) for s in (x, w, y)]
-    if x.ndim != 4 or x.dtype not in KINDS or None in layouts or any(
+    if x.ndim not in (3, 4) or x.dtype not in KINDS or None in layouts or any(
             0 in s.shape for s in (x, w, y)):
         return None
-    n, c, h, width = x.shape
-    if y.numel * w.shape[1] * w.shape[2] * w.shape[3] < SMALL:
+    if y.numel * w.numel // w.shape[0] < SMALL:
         return None
     from flambeau.codegen.templates import ConvSpec
 
-    spec = ConvSpec(n, c, h, width, w.shape[0], w.shape[2], w.shape[3], tuple(params["stride"]),
-                    tuple(params["padding"]), tuple(params["dilation"]), params["groups"],
+    stride, dilation = (pair(params[name], 1) for name in ("stride", "dilation"))
+    spec = ConvSpec(*x.shape[:2], *pair(x.shape[2:], 1), w.shape[0], *pair(w.shape[2:], 1), stride,
+                    pair(params["padding"], 0), dilation, params["groups"],
                     x_layout=layouts[0], w_layout=layouts[1], y_layout=layouts[2],
                     dtype=x.dtype.name)
-    return spec if (spec.out_h, spec.out_w) == tuple(y.shape[2:]) else None
+    return spec if (spec.out_h, spec.out_w) == pair(y.shape[2:], 1) else None
+
+
+def pair(values: tuple, fill: int) -> tuple[int, int]:
+    """Numbers of two dimensions; a picture of one has a single row."""
+    return tuple(values) if len(values) == 2 else (fill, *values)
 
 
 def conv_call(primitive, specs: list, params: dict, result) -> NativeCall | None:

@@ -7,7 +7,7 @@ import math
 from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
 from flambeau.eager.native.call import NativeCall
-from flambeau.eager.native.convolutions import layout_of
+from flambeau.eager.native.convolutions import layout_of, pair
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 12  # elements of the picture
@@ -27,13 +27,13 @@ def pool_spec(x: Spec, y: Spec, params: dict):
 
     lead = x.shape[:-rank]
     n, c = (1, math.prod(lead)) if layout == "NCHW" else lead
-    sizes = [_pair(s.shape[-rank:], 1) for s in (x, y)]
+    sizes = [pair(s.shape[-rank:], 1) for s in (x, y)]
     if "dilation" in params:
-        more = dict(dilation=_pair(params["dilation"], 1))
+        more = dict(dilation=pair(params["dilation"], 1))
     else:
         more = dict(divisor=params["divisor"], count_padding=params["count_padding"])
-    return PoolSpec(n, c, *sizes[0], *sizes[1], _pair(params["kernel"], 1),
-                    _pair(params["stride"], 1), _pair(params["padding"], 0), layout=layout,
+    return PoolSpec(n, c, *sizes[0], *sizes[1], pair(params["kernel"], 1),
+                    pair(params["stride"], 1), pair(params["padding"], 0), layout=layout,
                     dtype=x.dtype.name, **more)
 
 
@@ -52,10 +52,6 @@ def pool_layout(x: Spec, y: Spec) -> str | None:
 def is_both(s: Spec) -> bool:
     """Is a contiguous tensor channels-last as well?"""
     return s.is_contiguous and (s.shape[1] == 1 or s.shape[2] == s.shape[3] == 1)
-
-
-def _pair(values: tuple, fill: int) -> tuple[int, int]:
-    return tuple(values) if len(values) == 2 else (fill, *values)
 
 
 def described(primitive, specs: list, params: dict, result):
