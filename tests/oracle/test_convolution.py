@@ -1,4 +1,4 @@
-"""Convolutions large enough for generated kernels, against PyTorch, for operands laid out anyhow."""
+"""Convolutions that generated kernels take, against PyTorch, for operands laid out anyhow."""
 
 from __future__ import annotations
 

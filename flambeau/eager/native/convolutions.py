@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+
 from flambeau.core import dtype as dtypes
+from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec, channels_last_strides
 from flambeau.eager.native.call import NativeCall
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 14  # multiply-adds
+
+
+def winograd_tile() -> int:
+    """FLAMBEAU_WINOGRAD: the side of tiles of 3 x 3 convolutions, 4 or 2, or 0 for direct sums."""
+    chosen = os.environ.get("FLAMBEAU_WINOGRAD", "4")
+    if chosen not in ("0", "2", "4"):
+        raise OpError(complaint("conv", "FLAMBEAU_WINOGRAD must be 0, 2 or 4", {"got": chosen}))
+    return int(chosen)
 
 
 def layout_of(s: Spec) -> str | None:
@@ -35,7 +46,7 @@ def conv_spec(x: Spec, w: Spec, y: Spec, params: dict):
     spec = ConvSpec(*x.shape[:2], *pair(x.shape[2:], 1), w.shape[0], *pair(w.shape[2:], 1), stride,
                     pair(params["padding"], 0), dilation, params["groups"],
                     x_layout=layouts[0], w_layout=layouts[1], y_layout=layouts[2],
-                    dtype=x.dtype.name)
+                    dtype=x.dtype.name, winograd=winograd_tile())
     return spec if (spec.out_h, spec.out_w) == pair(y.shape[2:], 1) else None
 
 
