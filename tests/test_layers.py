@@ -17,7 +17,7 @@ LAYERS = [
     | {"devices", "backends", "accelerator", "cpu", "cuda", "mps", "mtia", "xpu"}
     | {"jit", "library", "testing", "types", "storage", "overrides", "sparse", "futures", "fx"}
     | {"hub", "multiprocessing", "profiler", "export", "onnx", "package", "nested", "ao"}
-    | {"quantization", "_C"},
+    | {"quantization", "_C", "_logging"},
     {"functional", "linalg", "fft", "special", "masked", "signal"},
     {"autograd"},
     {"eager"},

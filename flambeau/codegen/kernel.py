@@ -18,6 +18,7 @@ from functools import lru_cache
 from flambeau.codegen import target as targets
 from flambeau.codegen.nest import foreach, launcher
 from flambeau.codegen.nest.program import NestProgram
+from flambeau.core import logs
 from flambeau.loops.nest import Nest
 from flambeau.loops.verify import verify
 from flambeau.runtime import jit
@@ -70,7 +71,8 @@ def compile_kernel(
     """
     given = (nests,) if isinstance(nests, Nest) else tuple(nests)
     outside = tuple(parameters) if parameters is not None else externals(given)
-    return compiled(given, outside, threads, target or targets.host())
+    with logs.timed(f"{len(given)} nests to native code"):
+        return compiled(given, outside, threads, target or targets.host())
 
 
 @lru_cache(maxsize=4096)
@@ -79,6 +81,7 @@ def compiled(
 ) -> Kernel:
     """The kernel of these nests; equal nests share one."""
     machine = machine_of(target)
+    logs.show("loops", f"{len(given)} nests", lambda: "\n".join(map(str, given)))
     groups = fused(given, outside, machine)
     flat = tuple(n for group in groups for n in group)
     if os.environ.get("FLAMBEAU_CHECK") == "1":
@@ -87,6 +90,7 @@ def compiled(
     plans: list[Plan] = []
     for group in groups:
         plans += planned(list(group), machine, len(plans))
+    logs.show("schedule", f"{len(plans)} kernels", lambda: "\n\n".join(map(str, plans)))
     program = NestProgram(target, flat, tuple(plans), outside, threads)
     text = program.text()
     library = jit.load(text, cpu=target.cpu, features=target.features)

@@ -1,15 +1,13 @@
-"""What captures have done: kept for `explain`, logged on demand, and told in warnings."""
+"""What captures have done: kept for `explain`, shown by `core.logs`, and told in warnings."""
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from typing import Any
 
+from flambeau.core import logs
 from flambeau.core.errors import FlambeauError, complaint
 
-LOGS = frozenset(filter(None, os.environ.get("FLAMBEAU_LOGS", "").split(",")))
 collected: list[list[tuple[str, Any, Any]]] = []
 """Lists that `explain` has asked to be filled: (kind, site, captured or reason)."""
 
@@ -32,11 +30,6 @@ class Unsupported(FlambeauError, RuntimeError):
         )
 
 
-def _log(kind: str, text: str) -> None:
-    if kind in LOGS:
-        print(f"[{kind}] {text}", file=sys.stderr)
-
-
 def _note(kind: str, site: Any, what: Any) -> None:
     for records in collected:
         records.append((kind, site, what))
@@ -45,21 +38,19 @@ def _note(kind: str, site: Any, what: Any) -> None:
 def note_capture(site: Any, captured: Any) -> None:
     """A program has been made."""
     _note("capture", site, captured)
-    if not LOGS:
-        return
     name = site.code.co_qualname
-    _log("graph", f"{name}\n{captured.graph}")
-    _log("guards", f"{name}\n" + "\n".join(map(repr, captured.guards)))
-    _log("program", f"{name}\n{captured.text}")
+    logs.show("graph", name, captured.graph)
+    logs.show("guards", name, lambda: "\n".join(map(repr, captured.guards)))
+    logs.show("program", name, captured.text)
     if captured.broken is not None:
         broken = captured.broken
-        _log("breaks", f"{name} at {broken.where}: {broken.reason}. {broken.hint}")
+        logs.show("breaks", f"{name} at {broken.where}: {broken.reason}. {broken.hint}")
 
 
 def note_skip(site: Any, reason: str) -> None:
     """A frame runs as plain Python."""
     _note("skip", site, reason)
-    _log("breaks", f"{site.code.co_qualname} runs as plain Python: {reason}")
+    logs.show("breaks", f"{site.code.co_qualname} runs as plain Python: {reason}")
 
 
 def warn_limit(site: Any, failed: list) -> None:

@@ -21,6 +21,7 @@ from flambeau.capture.guards import Guard, failures
 from flambeau.capture.instructions import program
 from flambeau.capture.resume import Place, bridge_code, resume_code
 from flambeau.compile import config, records
+from flambeau.core import logs
 
 GENERATOR_LIKE = 0x20 | 0x80 | 0x200
 busy = threading.local()
@@ -184,7 +185,7 @@ class Site:
         frozen = Frozen(function, self.code, self.names, values, self.start)
         busy.capturing = True
         try:
-            with frame_hook.enabled(None):
+            with frame_hook.enabled(None), logs.timed(f"capture of {self.code.co_qualname}"):
                 captured = capture(frozen, options)
                 entry = Entry(captured, self._bridge(captured))
         except SkipFrame as reason:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 SUBMODULES = frozenset("""
-    _C _dynamo accelerator amp ao autograd backends compile compiler cpu cuda distributed
+    _C _dynamo _logging accelerator amp ao autograd backends compile compiler cpu cuda distributed
     distributions export fft func functional futures fx hub jit library linalg masked mps mtia
     multiprocessing nested nn onnx optim overrides package profiler quantization random
     serialization signal sparse special storage testing types utils version xpu

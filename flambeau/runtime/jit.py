@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+from flambeau.core import logs
 from flambeau.core.errors import OpError, complaint
 from flambeau.runtime import elf, object_cache
 
@@ -99,7 +100,10 @@ def load(
     renamed, names = _unique_names(text, key[:16])
     image = object_cache.read(key)
     found = image is not None
-    with _lock:
+    logs.show("llvm", ", ".join(names), text)
+    logs.show("asm", ", ".join(names), lambda: assembly(text, cpu=cpu, features=features))
+    origin = "from the cache" if found else "compiled"
+    with logs.timed(f"{', '.join(names)}, {len(text)} bytes of IR, {origin}"), _lock:
         if image is None:
             image = _compile(renamed, cpu, features, level, passes)
         addresses = _link(image, names, renamed)
