@@ -59,8 +59,8 @@ class UnsupportedError(FlambeauError, NotImplementedError):
     """PyTorch refuses this as well, with NotImplementedError."""
 
 
-class OutOfMemoryError(FlambeauError, RuntimeError):
-    """Memory could not be allocated."""
+class OutOfMemoryError(FlambeauError, RuntimeError, MemoryError):
+    """Memory could not be allocated. RuntimeError is PyTorch's class, MemoryError Python's."""
 
 
 def complaint(op: str, must: str, got: dict | None = None, hint: str = "") -> str:
