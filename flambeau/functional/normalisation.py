@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flambeau.core.dtype import finfo
 from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
+from flambeau.functional.formats import in_format_of
 from flambeau.functional.padding import pad
 from flambeau.functional.register import functional
 from flambeau.ops import normalisation
@@ -130,7 +131,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         dims=1,
         eps=float(eps),
     )[0]
-    return per_channel(y.reshape(tuple(input.shape)), weight, bias)
+    return per_channel(in_format_of(input, y.reshape(tuple(input.shape))), weight, bias)
 
 
 def per_channel(y, weight, bias):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flambeau.core.errors import OpError, UnsupportedError, complaint
+from flambeau.functional.formats import in_format_of
 from flambeau.functional.register import functional
 from flambeau.ops import padding
 from flambeau.ops.gathering import index
@@ -26,11 +27,12 @@ def pad(input, pad, mode="constant", value=None):
     if value is not None and value != 0:
         raise OpError(complaint("pad", f'Padding mode "{mode}" doesn\'t take in value argument'))
     check_border(input, pairs, mode)
+    original = input
     for k, (before, after) in enumerate(pairs):
         d = input.ndim - len(pairs) + k
         if before or after:
             input = bordered(input, d, before, after, mode)
-    return input
+    return in_format_of(original, input)
 
 
 def check_border(input, pairs: list, mode: str) -> None:

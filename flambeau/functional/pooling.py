@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
 from flambeau.functional.convolution import per_dim
+from flambeau.functional.formats import in_format_of
 from flambeau.functional.register import functional
 from flambeau.ops import pooling
 from flambeau.random.primitives import uniform
 from flambeau.tensor.joining import cat
-from flambeau.tensor.layout import channels_last
 from flambeau.tensor.public import public
 
 
@@ -120,16 +120,6 @@ def adaptive_average(op: str, rank: int, input, output_size):
     for d, s in zip(range(-rank, 0), sizes):
         input = in_format_of(input, averaged_parts(input, input.ndim + d, s))
     return input
-
-
-def in_format_of(x, y):
-    """y, channels-last where x is; single pixels get the strides by being viewed."""
-    if x.ndim != 4 or x.is_contiguous() or not x.is_contiguous(memory_format=channels_last):
-        return y
-    if y.shape[2] * y.shape[3] != 1:
-        return y.contiguous(memory_format=channels_last)
-    c = y.shape[1]
-    return y.contiguous().as_strided(y.shape, (c, 1, c, c))
 
 
 def part_counts(op: str, rank: int, input, output_size) -> tuple[int, ...]:
@@ -285,7 +275,8 @@ def adaptive_maximum(op: str, rank: int, input, output_size):
             )
         )
     place = pooling.part_argmax(input.detach(), sizes=sizes)
-    return pooling.pool_gather(input, place, rank=rank), place
+    value = pooling.pool_gather(input, place, rank=rank)
+    return in_format_of(input, value), in_format_of(input, place)
 
 
 def adaptive_max_function(rank: int) -> None:

@@ -6,6 +6,7 @@ import math
 
 from flambeau.core.errors import OpError, ShapeError, UnsupportedError, ValueRangeError, complaint
 from flambeau.functional.convolution import per_dim
+from flambeau.functional.formats import in_format_of
 from flambeau.functional.register import functional
 from flambeau.functional.sampling import sample
 from flambeau.ops import patches
@@ -25,7 +26,7 @@ def pixel_shuffle(input, upscale_factor):
     n = len(lead)
     x = input.reshape((*lead, c // (r * r), r, r, h, w))
     x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return x.reshape((*lead, c // (r * r), h * r, w * r))
+    return in_format_of(input, x.reshape((*lead, c // (r * r), h * r, w * r)))
 
 
 @functional(toplevel=True)
@@ -40,7 +41,7 @@ def pixel_unshuffle(input, downscale_factor):
     n = len(lead)
     x = input.reshape((*lead, c, h // r, r, w // r, r))
     x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return x.reshape((*lead, c * r * r, h // r, w // r))
+    return in_format_of(input, x.reshape((*lead, c * r * r, h // r, w // r)))
 
 
 @functional(toplevel=True)
@@ -51,8 +52,8 @@ def channel_shuffle(input, groups):
                                 "groups, which must be positive", dict(
                                     input=list(input.shape), groups=groups)))
     n, c, *rest = input.shape
-    return input.reshape((n, groups, c // groups, *rest)).transpose(1, 2).reshape(
-        tuple(input.shape))
+    x = input.reshape((n, groups, c // groups, *rest)).transpose(1, 2)
+    return in_format_of(input, x.reshape(tuple(input.shape)))
 
 
 # Patches -------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     x = input
     for d, (n, s) in enumerate(zip(sizes, scales)):
         x = resized(x, d + 2, n, s, mode, bool(align_corners), antialias)
-    return x
+    return in_format_of(input, x)
 
 
 def resized(x, dim: int, size: int, scale, mode: str, corners: bool, antialias: bool):

@@ -6,6 +6,7 @@ import numpy as np
 
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.ops.convolution import layout_like
 from flambeau.ops.registry import primitive
 
 
@@ -19,7 +20,8 @@ def padded_shape(shape, widths) -> list[int]:
 
 
 def pad_meta(x: Spec, *, widths, value) -> Spec:
-    return spec(x.dtype, padded_shape(x.shape, widths), None, x.device)
+    shape = padded_shape(x.shape, widths)
+    return spec(x.dtype, shape, layout_like((x,), shape), x.device)
 
 
 def pad_ref(x, *, widths, value):

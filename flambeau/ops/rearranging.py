@@ -28,7 +28,7 @@ flip = primitive("flip", meta=flip_meta, ref=flip_ref, samples=flip_samples, exa
 
 
 def roll_meta(x: Spec, *, shifts, dims) -> Spec:
-    return x.like(shape=tuple(x.shape))
+    return x.preserved()
 
 
 def roll_ref(x, *, shifts, dims):
