@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from flambeau.compile.native.calls import Call
 from flambeau.compile.native.reading import reader
 from flambeau.compile.native.segments import Segment
 from flambeau.eager.native import nests
-from flambeau.graph.graph import Equation, Value
+from flambeau.graph.graph import Value
 from flambeau.loops.api import Buf, Scalar
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentKernel:
-    """A compiled segment.
-
-    entry    takes the addresses of `reads`, `targets` and `results`, then `numbers`
-    reads    tensors from outside; targets: tensors that are overwritten
-    results  values that somebody needs after the segment, with memory of their own
-    views    view equations whose outputs somebody needs, to be made from results
-    """
-
-    entry: Callable[..., None]
-    reads: tuple[Value, ...]
-    targets: tuple[Value, ...]
-    results: tuple[Value, ...]
-    numbers: tuple[Value, ...]
-    views: tuple[Equation, ...]
 
 
 class Lowering:
@@ -90,21 +72,15 @@ class Lowering:
         return found if isinstance(found, Buf) else self.buffer(target, "w")
 
 
-def compiled(segment: Segment, needed: set[Value]) -> SegmentKernel:
-    """The segment's kernel; `needed` are values that somebody reads after it."""
+def compiled(segment: Segment, needed: Callable[[Value], bool]) -> Call:
+    """The segment's kernel; `needed(value)`: does somebody read the value's memory after it?"""
     from flambeau.codegen.kernel import compile_kernel
 
     lowering = Lowering(segment)
     lowering.lower()
-    wanted, views = set(needed), []
-    for equation in reversed(segment.equations):
-        if equation.is_view and equation.outputs[0] in wanted:
-            views.append(equation)
-            wanted.add(equation.inputs[0])
-    results = [v for e in segment.equations if not e.is_view for v in e.outputs if v in wanted]
+    results = [v for e in segment.equations if not e.is_view for v in e.outputs if needed(v)]
     order = [*lowering.reads, *lowering.targets, *results]
     parameters = [lowering.known[v].name for v in order]
     kernel = compile_kernel(lowering.nests, parameters=parameters)
     numbers = tuple(lowering.names[name] for name in kernel.numbers)
-    return SegmentKernel(kernel.entry, tuple(lowering.reads), tuple(lowering.targets),
-                         tuple(results), numbers, tuple(reversed(views)))
+    return Call(kernel.entry, (*order, *numbers), tuple(results), tuple(lowering.targets))

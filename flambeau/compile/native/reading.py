@@ -28,7 +28,9 @@ def without_ones(shape) -> list[int]:
 def is_readable(equation: Equation) -> bool:
     """Views whose elements have a plain index in the viewed value."""
     name = equation.name
-    if name in ("expand", "permute", "slice", "select"):
+    if equation.open_params:
+        return False
+    if name in ("alias", "expand", "permute", "slice", "select"):
         return True
     if name == "view":
         return without_ones(equation.inputs[0].spec.shape) == without_ones(
@@ -40,9 +42,13 @@ def reader(equation: Equation, source) -> Reader:
     """The output of a readable view of `source`."""
     out, params = equation.outputs[0].spec, equation.params
     have = tuple(equation.inputs[0].spec.shape)
-    place = {"expand": expanded, "permute": permuted, "slice": sliced, "select": selected,
+    place = {"alias": same, "expand": expanded, "permute": permuted, "slice": sliced, "select": selected,
              "view": squeezed}[equation.name]
     return Reader(source, tuple(out.shape), out.dtype, place(have, tuple(out.shape), params))
+
+
+def same(have: tuple, shape: tuple, params) -> Callable:
+    return lambda i: i
 
 
 def expanded(have: tuple, shape: tuple, params) -> Callable:

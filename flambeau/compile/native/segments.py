@@ -15,7 +15,6 @@ from flambeau.core.spec import Spec
 from flambeau.eager.native import nests, poolings
 from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
-from flambeau.graph.numbers import is_number
 from flambeau.graph.passes import memory
 
 LONGEST = 400  # equations; compile time grows faster than a segment
@@ -29,10 +28,13 @@ class Segment:
     made: set[Value] = field(default_factory=set)
     touched: dict[Value, set[Value]] = field(default_factory=dict)  # memory -> values used for it
     written: set[Value] = field(default_factory=set)  # memory
+    hidden: set[Value] = field(default_factory=set)  # views of `made` that have no plain index
 
     def accepts(self, equation: Equation, roots: dict[Value, Value]) -> bool:
         """May the equation join without memory being known by two names?"""
         target = equation.target
+        if any(v in self.hidden for v in (*equation.values(), target)):
+            return False
         for v in (*equation.values(), *((target,) if target is not None else ())):
             root = roots.get(v, v)
             names = self.touched.get(root, set()) | {v}
@@ -42,8 +44,16 @@ class Segment:
 
     def independent(self, equation: Equation, roots: dict[Value, Value]) -> bool:
         """Does the equation read nothing that the segment computes or overwrites?"""
-        return not any(v in self.made or roots.get(v, v) in self.written
+        return not any(v in self.made or v in self.hidden or roots.get(v, v) in self.written
                        for v in equation.values())
+
+    def see(self, view: Equation, roots: dict[Value, Value]) -> None:
+        """A view of a value of the segment joins it, or hides that value from it."""
+        (of, *_), (out,) = view.inputs, view.outputs
+        if of in self.made and is_readable(view):
+            self.add(view, roots)
+        elif of in self.made or of in self.hidden:
+            self.hidden.add(out)
 
     def add(self, equation: Equation, roots: dict[Value, Value]) -> None:
         self.equations.append(equation)
@@ -66,7 +76,7 @@ def is_plain(value: object) -> bool:
         and all(isinstance(n, int) for n in s.shape)))
 
 
-def is_loop(equation: Equation, segment: Segment) -> bool:
+def is_loop(equation: Equation) -> bool:
     """Can the equation be part of a segment?"""
     op = equation.op
     if isinstance(op, str) or equation.open_params or equation.is_random:
@@ -76,8 +86,6 @@ def is_loop(equation: Equation, segment: Segment) -> bool:
     if equation.target is not None:
         return is_plain(equation.target) and equation.target.spec.numel > 0 and (
             op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
-    if equation.is_view:
-        return is_readable(equation) and equation.inputs[0] in segment.made
     return nests.has_lowering(op) and not has_template(equation) and not is_truncation(equation)
 
 
@@ -95,20 +103,28 @@ def has_template(equation: Equation) -> bool:
 
 
 def steps(graph: Graph) -> Iterator[Segment | Equation]:
-    """The graph in order, as segments and single equations."""
+    """The graph in order, as segments and single equations.
+
+    A view is a fact about memory and no step, unless a segment reads what it computed through it.
+    What needs nothing of a segment does not end it: it goes before.
+    """
     roots = memory(graph)
     segment = Segment()
     for equation in graph.equations:
-        if is_number(equation.op) and segment.independent(equation, roots):
-            yield equation
+        if equation.is_view:
+            segment.see(equation, roots)
             continue
-        if is_loop(equation, segment) and segment.accepts(equation, roots):
+        loop = is_loop(equation)
+        if loop and segment.accepts(equation, roots):
             segment.add(equation, roots)
+            continue
+        if not equation.has_effect and not loop and segment.independent(equation, roots):
+            yield equation
             continue
         if segment.equations:
             yield segment
             segment = Segment()
-        if is_loop(equation, segment) and segment.accepts(equation, roots):
+        if loop:
             segment.add(equation, roots)
         else:
             yield equation

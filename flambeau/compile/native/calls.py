@@ -1,0 +1,78 @@
+"""A graph as the work to be done, in order: calls of kernels, and equations for Python."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flambeau.core.errors import FlambeauError
+from flambeau.eager.native import nests
+from flambeau.eager.native.providers import CALLS, native_call
+from flambeau.graph.graph import Equation, Value
+
+log = logging.getLogger("flambeau.compile")
+REFUSALS = (FlambeauError, ArithmeticError, LookupError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One kernel at work.
+
+    arguments  of its entry: tensors and numbers, as values or as Python numbers
+    made       values whose memory it fills
+    written    values whose memory it changes
+    """
+
+    entry: Callable[..., None]
+    arguments: tuple[Any, ...]
+    made: tuple[Value, ...]
+    written: tuple[Value, ...] = ()
+
+    def uses(self) -> Iterator[Value]:
+        yield from (v for v in self.arguments if isinstance(v, Value))
+        yield from self.made
+
+
+Work = Call | Equation
+
+
+def uses(work: Work) -> Iterator[Value]:
+    """The values that a piece of work reads, makes or changes."""
+    if isinstance(work, Call):
+        yield from work.uses()
+        return
+    yield from work.values()
+    yield from work.outputs
+    if work.target is not None:
+        yield work.target
+
+
+def single(equation: Equation) -> Work:
+    """The kernel for one equation; the equation itself where there is none."""
+    if not is_native(equation):
+        return equation
+    specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v) for v in equation.inputs]
+    results = tuple(v.spec for v in equation.outputs)
+    try:
+        found = native_call(equation.op, specs, dict(equation.params),
+                            results if equation.several else results[0])
+    except REFUSALS as error:
+        log.warning("%s runs as an eager operation: %s", equation.name, error)
+        return equation
+    if found is None or found.results != results:
+        return equation
+    tensors = [equation.inputs[k] if k >= 0 else equation.outputs[~k] for k in found.arguments]
+    numbers = [equation.inputs[k] for k in found.numbers]
+    return Call(found.entry, (*tensors, *numbers), equation.outputs)
+
+
+def is_native(equation: Equation) -> bool:
+    """Something on the CPU of known, nonzero size that is made by a primitive with a kernel."""
+    op = equation.op
+    if isinstance(op, str) or equation.open_params or equation.has_effect or equation.is_view:
+        return False
+    specs = [v.spec for v in (*equation.inputs, *equation.outputs) if isinstance(v, Value)]
+    return (op.name in CALLS or nests.has_lowering(op)) and all(
+        s.weak or s.device.type == "cpu" and s.numel > 0 and not s.dtype.is_complex for s in specs)
