@@ -7,6 +7,7 @@ index arithmetic and fold; ints and floats beside a typed operand become constan
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -97,6 +98,15 @@ def constant(number: int | float | bool, type: str) -> Value:
 
 def constants(numbers: Sequence[int | float | bool], element: str) -> Value:
     """A vector constant of the given lanes."""
+    if element not in _FLOATS:
+        return _whole_constants(tuple(numbers), element)
+    body = ", ".join(f"{element} {_scalar_text(n, element)}" for n in numbers)
+    return Value(f"<{body}>", vector(len(numbers), element))
+
+
+@functools.lru_cache(maxsize=4096)
+def _whole_constants(numbers: tuple[int | float | bool, ...], element: str) -> Value:
+    """Kept, because shuffles ask for the same few orders of lanes thousands of times."""
     body = ", ".join(f"{element} {_scalar_text(n, element)}" for n in numbers)
     return Value(f"<{body}>", vector(len(numbers), element))
 
