@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates.conv_direct import CHUNK
-from flambeau.codegen.templates.conv_filters import Filters, each_size
+from flambeau.codegen.templates.conv_filters import Filters, each_block, each_size
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.conv_stage import Stage
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
@@ -331,8 +331,7 @@ class WeightGradient:
         else:
             dy = f.gep(dy, f.add(f.mul(pixel, spec.k), channel), self.element)
         for wide in each_size(f, span, self.spans, self.span, self._last_span):
-            for column in range(0, wide, block):
-                columns = min(block, wide - column)
+            for column, columns in each_block(f, wide, block):
                 at = f.gep(sums, column, self.element)
                 self._window(f, own, f.gep(dy, column, self.element), at, rows, columns)
 
