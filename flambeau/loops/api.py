@@ -37,6 +37,19 @@ def widened(x: Expr) -> Expr:
     return cast(x, x.dtype.wide)
 
 
+def broadcast(x, place: tuple):
+    """The element of `x` that stands at `place` when `x` is broadcast; numbers pass."""
+    if not hasattr(x, "shape"):
+        return x
+    own = place[len(place) - len(x.shape) :]
+    return x[tuple(0 if n == 1 and not _is_single(i) else i for n, i in zip(x.shape, own))]
+
+
+def _is_single(i) -> bool:
+    """Is it the variable of a loop that runs once? Kept as it is, so that equal places are seen."""
+    return isinstance(i, Expr) and i.kind == "iter" and i.attr[1] == 1
+
+
 def maximum(x, y) -> Expr:
     """The larger operand; NaN when either is NaN."""
     return apply("max", x, y)
@@ -64,6 +77,7 @@ __all__ = [
     "Store",
     "apply",
     "binary",
+    "broadcast",
     "cast",
     "check",
     "const",

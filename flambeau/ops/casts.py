@@ -7,7 +7,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.spec import Spec, spec
-from flambeau.loops.api import cast, nest
+from flambeau.loops.api import broadcast, cast, nest
 from flambeau.ops.promotion import fits
 from flambeau.ops.registry import primitive
 
@@ -70,11 +70,21 @@ def copy_write(target: np.ndarray, x, *, strides=None) -> None:
     np.copyto(target, x, casting="unsafe")
 
 
+def copy_lower(outs, x, *, strides=None):
+    """Into whatever `outs` is: broadcast and converted, as `copy_write` does."""
+    (out,) = outs
+    if x.dtype.is_complex or out.dtype.is_complex:
+        return None
+    if x.dtype is not out.dtype and not out.dtype.is_floating_point:
+        return None
+    return nest(out.shape, lambda i: cast(broadcast(x, i), out.dtype), out=out)
+
+
 def copy_samples(rng):
     for shape in [(), (3,), (2, 3), (2, 0)]:
         yield (rng.normal(size=shape),), {}
 
 
 copy = primitive("copy", meta=copy_meta, ref=copy_ref, vjp=dict(x=lambda ct: ct),
-                 write=copy_write, samples=copy_samples, exact=True)
+                 lower=copy_lower, write=copy_write, samples=copy_samples, exact=True)
 

@@ -8,6 +8,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.device import CPU
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import cast, const, nest
 from flambeau.ops.registry import primitive
 
 
@@ -19,13 +20,20 @@ def full_ref(*, shape, value, dtype, device=CPU, strides=None):
     return np.full(shape, value, dtype.numpy)
 
 
+def full_lower(outs, *, shape, value, dtype, device=CPU, strides=None):
+    if dtype.is_complex or (isinstance(value, float) and not dtype.is_floating_point):
+        return None
+    return nest(outs[0].shape, lambda i: const(value, dtype), out=outs[0])
+
+
 def full_samples(rng):
     for shape, value, dtype in [((2, 3), 1.5, dtypes.float64), ((), 7, dtypes.int64),
                                 ((0,), True, dtypes.bool)]:
         yield (), dict(shape=shape, value=value, dtype=dtype)
 
 
-full = primitive("full", meta=full_meta, ref=full_ref, samples=full_samples, exact=True)
+full = primitive("full", meta=full_meta, ref=full_ref, lower=full_lower, samples=full_samples,
+                 exact=True)
 
 
 def arange_meta(*, start, step, count, dtype, device=CPU) -> Spec:
@@ -38,13 +46,21 @@ def arange_ref(*, start, step, count, dtype, device=CPU):
     return (start + np.arange(count, dtype=wide) * step).astype(dtype.numpy)
 
 
+def arange_lower(outs, *, start, step, count, dtype, device=CPU):
+    """Integers; of floats every bit should be NumPy's."""
+    if dtype.category != dtypes.INTEGER:
+        return None
+    return nest((count,), lambda i: cast(i[0] * step + start, dtype), out=outs[0])
+
+
 def arange_samples(rng):
     for start, step, count, dtype in [(0, 1, 5, dtypes.int64), (1.0, 0.5, 4, dtypes.float64),
                                       (3, -1, 0, dtypes.int32)]:
         yield (), dict(start=start, step=step, count=count, dtype=dtype)
 
 
-arange = primitive("arange", meta=arange_meta, ref=arange_ref, samples=arange_samples, exact=True)
+arange = primitive("arange", meta=arange_meta, ref=arange_ref, lower=arange_lower,
+                   samples=arange_samples, exact=True)
 
 
 def linspace_meta(*, start, end, steps, dtype, device=CPU) -> Spec:

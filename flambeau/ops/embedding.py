@@ -6,6 +6,7 @@ import numpy as np
 
 from flambeau.core.errors import IndexOutOfRange, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import check, const, equal, nest, store, where
 from flambeau.ops.gathering import add_at
 from flambeau.ops.registry import primitive
 
@@ -26,6 +27,16 @@ def embedding_ref(w, i, *, padding, by_frequency):
     return np.take(w, checked(i, w.shape[0]), axis=0)
 
 
+def embedding_lower(outs, w, i, *, padding, by_frequency):
+    rank = len(i.shape)
+
+    def body(p):
+        row = check(i[p[:rank]], w.shape[0], "embedding")
+        return w[(row, *p[rank:])]
+
+    return nest(outs[0].shape, body, out=outs[0])
+
+
 def embedding_vjp(ct, _w, i, padding, by_frequency):
     return embedding_backward(ct, i, rows=_w.shape[0], padding=padding, by_frequency=by_frequency)
 
@@ -36,7 +47,7 @@ def embedding_samples(rng):
 
 
 embedding = primitive("embedding", meta=embedding_meta, ref=embedding_ref, exact=True,
-                      vjp=dict(w=embedding_vjp), samples=embedding_samples)
+                      lower=embedding_lower, vjp=dict(w=embedding_vjp), samples=embedding_samples)
 
 
 def backward_meta(g: Spec, i: Spec, *, rows, padding, by_frequency) -> Spec:
@@ -57,6 +68,24 @@ def backward_ref(g, i, *, rows, padding, by_frequency):
     return out
 
 
+def backward_lower(outs, g, i, *, rows, padding, by_frequency):
+    """Zeros, then each row's cotangents added in their order."""
+    (out,) = outs
+    if by_frequency or out.dtype.is_narrow_float:
+        return None
+    rank = len(i.shape)
+    zeros = nest(out.shape, lambda p: const(0, out.dtype), out=out)
+
+    def body(p):
+        row = check(i[p[:rank]], rows, "embedding")
+        value = g[p]
+        if padding >= 0:
+            value = where(equal(row, padding), const(0, out.dtype), value)
+        return store(out, (row, *p[rank:]), value, "add")
+
+    return zeros, nest(g.shape, body)
+
+
 def backward_vjp(ct, i, rows, padding, by_frequency):
     """Linear in the cotangent: the same rows, weighted alike."""
     g = embedding(ct, i, padding=padding, by_frequency=by_frequency)
@@ -72,4 +101,5 @@ def backward_samples(rng):
 
 
 embedding_backward = primitive("embedding_backward", meta=backward_meta, ref=backward_ref,
-                               vjp=dict(g=backward_vjp), samples=backward_samples)
+                               vjp=dict(g=backward_vjp), lower=backward_lower,
+                               samples=backward_samples)

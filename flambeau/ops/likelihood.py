@@ -7,6 +7,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import DtypeError, IndexOutOfRange, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import cast, check, const, equal, nest, not_equal, reduce, where, widened
 from flambeau.ops.registry import primitive
 
 
@@ -40,6 +41,40 @@ def nll_ref(x, target, weight, *, ignore_index, reduction):
     return total / each.sum() if reduction == "mean" else total
 
 
+def picked(target, weight, ignore_index, classes: int, dtype):
+    """place -> (class there, its weight, whether it counts), as `class_weights` has them."""
+
+    def at(place: tuple):
+        t = cast(target[place], dtypes.int64)
+        kept = not_equal(t, ignore_index)
+        safe = check(where(kept, t, 0), classes, "nll_loss")
+        each = where(kept, const(1, dtype) if weight is None else cast(weight[safe], dtype),
+                     const(0, dtype))
+        return safe, each, not_equal(each, const(0, dtype))
+
+    return at
+
+
+def nll_lower(outs, x, target, weight, *, ignore_index, reduction):
+    wide = x.dtype.wide
+    at = picked(target, weight, ignore_index, x.shape[1], wide)
+
+    def loss(i):
+        safe, each, counts = at(i)
+        return where(counts, -widened(x[(i[0], safe, *i[1:])]) * each, const(0, wide))
+
+    if reduction == "none":
+        return nest(target.shape, loss, out=outs[0])
+
+    def whole(_):
+        total = reduce("add", target.shape, loss)
+        if reduction == "sum":
+            return total
+        return total / reduce("add", target.shape, lambda r: at(r)[1])
+
+    return nest((), whole, out=outs[0])
+
+
 def nll_vjp(ct, _x, target, weight, ignore_index, reduction, needs):
     g = nll_backward(ct, target, weight, shape=tuple(_x.shape), ignore_index=ignore_index,
                      reduction=reduction) if needs[0] else None
@@ -56,7 +91,8 @@ def nll_samples(rng):
                        dict(ignore_index=-100, reduction=reduction))
 
 
-nll = primitive("nll", meta=nll_meta, ref=nll_ref, vjp=nll_vjp, samples=nll_samples)
+nll = primitive("nll", meta=nll_meta, ref=nll_ref, vjp=nll_vjp, lower=nll_lower,
+                samples=nll_samples)
 
 
 def nll_backward_meta(g: Spec, target: Spec, weight: Spec | None, *, shape, ignore_index,
@@ -77,6 +113,21 @@ def nll_backward_ref(g, target, weight, *, shape, ignore_index, reduction):
     return out
 
 
+def nll_backward_lower(outs, g, target, weight, *, shape, ignore_index, reduction):
+    wide = g.dtype.wide
+    at = picked(target, weight, ignore_index, shape[1], wide)
+
+    def body(i):
+        place = (i[0], *i[2:])
+        safe, each, counts = at(place)
+        scale = -each * widened(g[place if reduction == "none" else ()])
+        if reduction == "mean":
+            scale = scale / reduce("add", target.shape, lambda r: at(r)[1])
+        return where(equal(i[1], safe), where(counts, scale, const(0, wide)), const(0, wide))
+
+    return nest(shape, body, out=outs[0])
+
+
 def nll_backward_vjp(ct, _g, target, weight, ignore_index, reduction, needs):
     """Linear in g: the same selection of ct."""
     if not needs[0]:
@@ -91,4 +142,5 @@ def nll_backward_samples(rng):
 
 
 nll_backward = primitive("nll_backward", meta=nll_backward_meta, ref=nll_backward_ref,
-                         vjp=nll_backward_vjp, samples=nll_backward_samples)
+                         vjp=nll_backward_vjp, lower=nll_backward_lower,
+                         samples=nll_backward_samples)

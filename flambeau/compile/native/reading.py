@@ -42,8 +42,8 @@ def reader(equation: Equation, source) -> Reader:
     """The output of a readable view of `source`."""
     out, params = equation.outputs[0].spec, equation.params
     have = tuple(equation.inputs[0].spec.shape)
-    place = {"alias": same, "expand": expanded, "permute": permuted, "slice": sliced, "select": selected,
-             "view": squeezed}[equation.name]
+    place = {"alias": same, "expand": expanded, "permute": permuted, "slice": sliced,
+             "select": selected, "view": squeezed}[equation.name]
     return Reader(source, tuple(out.shape), out.dtype, place(have, tuple(out.shape), params))
 
 

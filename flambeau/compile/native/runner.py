@@ -12,6 +12,7 @@ from flambeau.capture.outputs import bump
 from flambeau.compile.native.calls import REFUSALS, Work, single
 from flambeau.compile.native.lowering import compiled
 from flambeau.compile.native.memory import planned
+from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
 from flambeau.compile.native.segments import Segment, steps
@@ -45,10 +46,11 @@ class NativePlan:
     def made(self) -> Program:
         with self.lock:
             if self.program is None:
-                found = places(self.graph)
-                work = list(work_of(self.graph, found))
-                memory = planned(self.graph, work, found)
-                self.program = Program(self.graph, work, memory, detached, bump)
+                graph = numbers_together(self.graph)
+                found = places(graph)
+                work = list(work_of(graph, found))
+                memory = planned(graph, work, found)
+                self.program = Program(graph, work, memory, detached, bump)
         return self.program
 
     def otherwise(self, *inputs: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import WEAK, Spec
 from flambeau.eager.native.call import NativeCall
 from flambeau.loops import expr
-from flambeau.loops.api import Buf, Scalar, cast, const, nest
+from flambeau.loops.api import Buf, Scalar, broadcast, cast, const, nest
 from flambeau.ops.elementwise import compute_dtype
 
 
@@ -70,23 +70,19 @@ def pointwise_written(primitive, specs: list, operands: list, out: Buf):
     shape = out.shape
 
     def body(i):
-        return form(*[element(x, i, shape, wide) for x in operands])
+        return form(*[element(x, i, wide) for x in operands])
 
     return nest(shape, body, out=out)
 
 
-def element(x, i: tuple, shape: tuple, wide: dtypes.dtype):
+def element(x, i: tuple, wide: dtypes.dtype):
     """The operand's element for place i of a broadcast shape, in the dtype of computation."""
     if x is None:
         return None
     if isinstance(x, (bool, int, float)):
         return const(x if wide.category == dtypes.FLOAT or not isinstance(x, float) else int(x),
                      wide)
-    if not hasattr(x, "shape"):
-        return cast(x, wide)
-    lead = len(shape) - len(x.shape)
-    return cast(x[tuple(0 if n == 1 and shape[d + lead] != 1 else i[d + lead]
-                        for d, n in enumerate(x.shape))], wide)
+    return cast(broadcast(x, i), wide)
 
 
 def written(primitive, specs: list, operands: list, params: dict, outs: tuple[Buf, ...]):
