@@ -24,11 +24,19 @@ def layer_norm_meta(x: Spec, w: Spec | None, b: Spec | None, *, dims, eps):
     return x.like(shape=tuple(x.shape)), stat, stat
 
 
+def mean_over(x: np.ndarray, axes: tuple[int, ...], keepdims: bool = False) -> np.ndarray:
+    """NumPy's mean, which warns of empty slices: the mean of nothing is NaN and no news."""
+    count = math.prod(x.shape[a] for a in axes)
+    if not count:
+        return np.full_like(x.sum(axis=axes, keepdims=keepdims), np.nan)
+    return x.mean(axis=axes, keepdims=keepdims)
+
+
 def layer_norm_ref(x, w, b, *, dims, eps):
     axes = tuple(range(x.ndim - dims, x.ndim))
-    mean = x.mean(axis=axes, keepdims=True)
+    mean = mean_over(x, axes, True)
     y = x - mean
-    rstd = 1 / np.sqrt(np.square(y).mean(axis=axes, keepdims=True) + np.asarray(eps, x.dtype))
+    rstd = 1 / np.sqrt(mean_over(np.square(y), axes, True) + np.asarray(eps, x.dtype))
     y *= rstd
     if w is not None:
         y *= w
@@ -119,9 +127,9 @@ def layer_norm_backward_ref(ct, x, w, mean, rstd, *, dims):
     axes = tuple(range(x.ndim - dims, x.ndim))
     g = ct if w is None else ct * w
     hat = (x - mean) * rstd
-    inner = (g * hat).mean(axis=axes, keepdims=True)
+    inner = mean_over(g * hat, axes, True)
     hat *= inner
-    g = g - g.mean(axis=axes, keepdims=True)
+    g = g - mean_over(g, axes, True)
     g -= hat
     g *= rstd
     return g
@@ -190,9 +198,9 @@ def others(rank: int) -> tuple[int, ...]:
 
 def batch_norm_ref(x, w, b, *, eps):
     axes, rank = others(x.ndim), x.ndim
-    mean = x.mean(axis=axes)
+    mean = mean_over(x, axes)
     y = x - channel(mean, rank)
-    var = np.square(y).mean(axis=axes)
+    var = mean_over(np.square(y), axes)
     rstd = 1 / np.sqrt(var + np.asarray(eps, var.dtype))
     y *= channel(rstd if w is None else rstd * w, rank)
     if b is not None:

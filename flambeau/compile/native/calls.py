@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flambeau.core import logs
 from flambeau.core.errors import FlambeauError
 from flambeau.eager.native import nests
 from flambeau.eager.native.providers import CALLS, native_call
 from flambeau.graph.graph import Equation, Value
 
-log = logging.getLogger("flambeau.compile")
 REFUSALS = (FlambeauError, ArithmeticError, LookupError, TypeError, ValueError)
 
 
@@ -59,7 +58,7 @@ def single(equation: Equation) -> Work:
         found = native_call(equation.op, specs, dict(equation.params),
                             results if equation.several else results[0])
     except REFUSALS as error:
-        log.warning("%s runs as an eager operation: %s", equation.name, error)
+        logs.show("breaks", f"{equation.name} runs as an eager operation: {error}")
         return equation
     if found is None or found.results != results:
         return equation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,11 +15,10 @@ from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
 from flambeau.compile.native.segments import Segment, steps
+from flambeau.core import logs
 from flambeau.graph import Graph
 from flambeau.graph.generated import GeneratedPlan
 from flambeau.graph.graph import Equation, Value
-
-log = logging.getLogger("flambeau.compile")
 
 
 class NativePlan:
@@ -69,7 +67,7 @@ def work_of(graph: Graph, found: dict[Value, Place]) -> Iterator[Work]:
         try:
             yield compiled(part, lambda v, needed=needed: v in needed)
         except REFUSALS as error:
-            log.warning("a segment runs as single operations: %s", error)
+            logs.show("breaks", f"a segment runs as single operations: {error}")
             yield from (single(e) for e in part.equations if not e.is_view)
 
 

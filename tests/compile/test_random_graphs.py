@@ -1,0 +1,181 @@
+"""Generated graphs of 3 to 12 operations, over shapes with 0, 1 and odd sizes and any layout, give the
+same in eager mode, compiled, and as loop nests in the interpreter."""
+
+import numpy as np
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import flambeau as torch
+from flambeau.capture.outputs import alias, bump
+from flambeau.eager.native.nests import nests_of
+from flambeau.graph.graph import Value
+from flambeau.graph.interpret import Plan
+from flambeau.loops.interpret import interpret
+from flambeau.tensor.tensor import Tensor, from_array
+
+SIZES = st.sampled_from([0, 1, 1, 2, 3, 5, 7, 17, 33, 65])
+DTYPES = st.sampled_from(
+    ["float32", "float32", "float32", "float64", "int64", "int32", "uint8", "bool"]
+)
+LAYOUTS = st.sampled_from(["plain", "transposed", "gaps", "expanded"])
+ANY = [  # of one tensor {a}, of any dtype
+    "{a}.float().tanh()",
+    "{a}.double().tanh().exp()",
+    "{a} * 2",
+    "{a} + 0.5",
+    "{a}.float().relu()",
+    "{a}.sum()",
+    "{a}.float().tanh().mean()",
+    "{a}.float().tanh().cumsum(0)",
+    "{a}.unsqueeze(0)",
+    "{a}.unsqueeze(-1).expand(*{a}.shape, 3)",
+    "{a}.reshape(-1)",
+    "{a}.clone()",
+    "{a}.clamp(0, 1)",
+    "{a}.flip(0) if {a}.ndim else {a}",
+    "torch.where({a} > 0, {a}, 0)",
+    "torch.cat([{a}.reshape(-1), {a}.reshape(-1)])",
+]
+WIDE = [  # of one tensor with dimensions
+    "{a}.sum(0)",
+    "{a}.float().tanh().sum(-1, keepdim=True)",
+    "{a}.float().tanh().var(-1, correction=0)",
+    "torch.softmax({a}.float().tanh(), -1)",
+    "torch.log_softmax({a}.double().tanh(), 0)",
+    "torch.nn.functional.layer_norm({a}.float().tanh(), {a}.shape[-1:])",
+    "{a}.float().amax(-1) if {a}.shape[-1] else {a}.float().sum(-1)",
+    "{a}.transpose(0, -1)",
+    "{a}[::2]",
+    "{a}[..., 1:]",
+    "{a}[..., -1] if {a}.shape[-1] else {a}",
+    "{a}.narrow(0, 0, {a}.shape[0] // 2)",
+    "({a}.float().tanh() @ {a}.float().tanh().transpose(-1, -2)) if {a}.ndim > 1 else {a}",
+]
+PAIRS = [
+    "{a} + {b}",
+    "{a} * {b}",
+    "torch.maximum({a}, {b})",
+    "torch.minimum({a}, {b})",
+    "{a}.float().tanh() - {b}.float().tanh()",
+]
+WRITES = ["{a}.mul_(2)", "{a}.add_(1)", "{a}.copy_({a} + 1)", "{a}.zero_()"]
+WIDE_WRITES = ["{a}[..., ::2].mul_(3)", "{a}[:1].add_(2)", "{a}.transpose(0, -1).add_(1)"]
+
+
+@st.composite
+def inputs(draw):
+    """(shape, dtype, layout, seed) of one argument."""
+    shape = tuple(draw(st.lists(SIZES, max_size=3)))
+    return shape, draw(DTYPES), draw(LAYOUTS), draw(st.integers(0, 9))
+
+
+def made(shape, dtype, layout, seed) -> Tensor:
+    """The argument: quarters or whole numbers, the same each time."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(*shape: int) -> Tensor:
+        quarters = torch.tensor(rng.integers(-8, 9, shape) / 4)
+        return (quarters * 4).abs().to(kind) if dtype in ("uint8", "bool") else quarters.to(kind)
+
+    kind = getattr(torch, dtype)
+    if layout == "transposed":
+        return drawn(*shape[::-1]).permute(*range(len(shape))[::-1])
+    if layout == "gaps" and shape:
+        return drawn(*shape[:-1], 2 * shape[-1])[..., ::2]
+    if layout == "expanded":
+        return drawn(*shape[1:]).expand(*shape)
+    return drawn(*shape)
+
+
+@st.composite
+def programs(draw):
+    """(source of f, arguments). What cannot run on the tensors that there are is left out."""
+    arguments = draw(st.lists(inputs(), min_size=1, max_size=3))
+    names = [f"x{k}" for k in range(len(arguments))]
+    lines, space = [], {"torch": torch, **{n: made(*a) for n, a in zip(names, arguments)}}
+    for _ in range(draw(st.integers(3, 12))):
+        a, b = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+        kinds = ANY + PAIRS * 2 + WRITES + (WIDE * 2 + WIDE_WRITES if space[a].ndim else [])
+        kind = draw(st.sampled_from(kinds))
+        target = "" if kind in WRITES + WIDE_WRITES else f"v{len(lines)}"
+        line = (f"{target} = {kind}" if target else kind).format(a=a, b=b)
+        try:
+            exec(line, space)
+        except (RuntimeError, IndexError, TypeError, ValueError):
+            continue
+        lines.append(line)
+        if target:
+            names.append(target)
+            if space[target].numel() > 40_000:
+                break
+    returned = f"return {', '.join(names)},"
+    body = "".join(f"    {line}\n" for line in [*lines, returned])
+    return f"def f({', '.join(names[: len(arguments)])}):\n{body}", arguments
+
+
+class Nests(Plan):
+    """A graph run by the interpreter of loop nests, where an equation has nests."""
+
+    def _step(self, equation, environment):
+        if equation.is_view or equation.target is not None or isinstance(equation.op, str):
+            return super()._step(equation, environment)
+        operands = [environment[v] if isinstance(v, Value) else v for v in equation.inputs]
+        specs = [v.spec if isinstance(v, Value) else None for v in equation.inputs]
+        results = tuple(v.spec for v in equation.outputs)
+        if None in specs or any(s.numel == 0 for s in (*specs, *results)):
+            return super()._step(equation, environment)
+        found = nests_of(equation.op, specs, equation.params, results)
+        if found is None:
+            return super()._step(equation, environment)
+        shape = results[0].shape
+        pointwise = equation.op.kind == "pointwise"
+        arrays = {
+            f"x{k}": np.broadcast_to(x._array, shape) if pointwise else x._array
+            for k, x in enumerate(operands)
+        }
+        got = interpret(found, arrays)
+        for k, v in enumerate(equation.outputs):
+            environment[v] = from_array(got[f"out{k}"].reshape(v.spec.shape))
+
+
+def interpreted(graph, examples):
+    return Nests(graph, alias, bump)
+
+
+def outcome(function, arguments) -> list[np.ndarray] | type:
+    values = [made(*a) for a in arguments]
+    try:
+        results = function(*values)
+    except Exception as error:
+        return type(error)
+    return [np.array(t.numpy()) for t in (*results, *values)]
+
+
+def agree(got, wanted) -> None:
+    if isinstance(wanted, type):
+        assert got is wanted
+        return
+    assert not isinstance(got, type), got
+    for g, w in zip(got, wanted, strict=True):
+        assert g.shape == w.shape and g.dtype == w.dtype
+        size = float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) if w.dtype.kind == "f" else 0
+        if w.dtype.kind == "f":
+            bound = {4: 2e-5, 8: 1e-6}[w.dtype.itemsize] * size
+            np.testing.assert_allclose(g, w, rtol=1e-5, atol=bound)
+        else:
+            np.testing.assert_array_equal(g, w)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None,
+          suppress_health_check=list(HealthCheck))  # fmt: skip
+@given(programs())
+def test_eager_compiled_and_nests_agree(program):
+    source, arguments = program
+    note(source)
+    space: dict = {"torch": torch}
+    exec(compile(source, "<generated>", "exec"), space)
+    f = space["f"]
+    with torch.no_grad():
+        wanted = outcome(f, arguments)
+        agree(outcome(torch.compile(f, mode="sync"), arguments), wanted)
+        agree(outcome(torch.compile(f, backend=interpreted), arguments), wanted)
