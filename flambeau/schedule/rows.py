@@ -7,6 +7,7 @@ exponentials of a softmax are the model case.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 from flambeau.core import dtype as dtypes
 from flambeau.ir.node import postorder
@@ -81,13 +82,19 @@ def kept(
     first: Pass, rest: list[Pass], x: Expr, row: Expr, outer: Expr | None
 ) -> tuple[Pass, list[Pass]]:
     """`x` written to a row by `first` and read from it by those of `rest` over the same row."""
-    count = sum(p.buf.name.startswith(ROW) for p in first.puts)
     stem = LANES if outer is not None and outer in x.free else ROW
-    name = f"{stem}{row.attr[0]}.{row.attr[1]}.{count}.{x.dtype.name}"
-    buf = Buf(name, (row.attr[1],), None, x.dtype)
+    taken = rows_of((first, *rest))
+    names = (f"{stem}{row.attr[0]}.{row.attr[1]}.{k}.{x.dtype.name}" for k in count())
+    buf = Buf(next(name for name in names if name not in taken), (row.attr[1],), None, x.dtype)
     read = Expr.make("at", x.dtype, (row,), buf)
     first = replace(first, puts=(*first.puts, Put(buf, row, x, None, (row,))))
     return first, [replaced(p, x, read, row) if row_iterator(p) is row else p for p in rest]
+
+
+def rows_of(passes: tuple[Pass, ...]) -> set[str]:
+    """Names of row buffers that the passes write or read: what they hold is still needed."""
+    written = {q.buf.name for p in passes for q in p.puts}
+    return written | {n.attr.name for p in passes for n in postorder(p.roots()) if n.kind == "at"}
 
 
 def replaced(p: Pass, x: Expr, read: Expr, row: Expr) -> Pass:

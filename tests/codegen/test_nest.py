@@ -427,3 +427,21 @@ def test_equal_nests_share_a_kernel():
         return compile_kernel(nest((4,), lambda i: Buf("x", (4,))[i] + 1.0))
 
     assert one() is one()
+
+
+def test_a_kept_row_is_not_overwritten_while_it_is_read(agree, target):
+    """The tanh that the first nest reads is kept in a row, and so is the exponential."""
+    x, z = Buf("x", (37,)), Buf("z", ())
+    kept = unary_of("tanh", x)
+    first = nest((37,), lambda i: z[()] - kept(i), out="first")
+
+    def softmax(i):
+        top = reduce("max", (37,), kept)
+        total = reduce("add", (37,), lambda r: unary("exp", kept(r) - top))
+        return unary("exp", kept(i) - top) / total
+
+    agree([first, nest((37,), softmax, out="second")], target=target)
+
+
+def unary_of(name, x):
+    return lambda i: unary(name, x[i])
