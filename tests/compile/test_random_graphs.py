@@ -1,5 +1,5 @@
-"""Generated graphs of 3 to 12 operations, over shapes with 0, 1 and odd sizes and any layout, give the
-same in eager mode, compiled, and as loop nests in the interpreter."""
+"""Generated graphs of 3 to 12 operations, over shapes with 0, 1 and odd sizes and any layout, give
+the same in eager mode, compiled, and as loop nests in the interpreter."""
 
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
