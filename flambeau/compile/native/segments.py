@@ -28,6 +28,7 @@ class Segment:
     made: set[Value] = field(default_factory=set)
     touched: dict[Value, set[Value]] = field(default_factory=dict)  # memory -> values used for it
     written: set[Value] = field(default_factory=set)  # memory
+    may_fail: bool = False  # an index in it may be out of range
     hidden: set[Value] = field(default_factory=set)  # views of `made` that have no plain index
 
     def accepts(self, equation: Equation, roots: dict[Value, Value]) -> bool:
@@ -35,6 +36,8 @@ class Segment:
         target = equation.target
         if any(v in self.hidden for v in (*equation.values(), target)):
             return False
+        if self.may_fail and target is not None:
+            return False  # a kernel that fails has run to its end, this write included
         for v in (*equation.values(), *((target,) if target is not None else ())):
             root = roots.get(v, v)
             names = self.touched.get(root, set()) | {v}
@@ -58,6 +61,7 @@ class Segment:
     def add(self, equation: Equation, roots: dict[Value, Value]) -> None:
         self.equations.append(equation)
         self.made.update(equation.outputs)
+        self.may_fail = self.may_fail or has_indices(equation)
         for v in (*equation.values(), *equation.outputs):
             self.touched.setdefault(roots.get(v, v), set()).add(v)
         if equation.target is not None:
@@ -87,6 +91,12 @@ def is_loop(equation: Equation) -> bool:
         return is_plain(equation.target) and equation.target.spec.numel > 0 and (
             op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
     return nests.has_lowering(op) and not has_template(equation) and not is_truncation(equation)
+
+
+def has_indices(equation: Equation) -> bool:
+    """May the equation look into memory at places that a tensor holds?"""
+    return not equation.is_view and equation.op.kind != "pointwise" and any(
+        not v.spec.weak and not v.spec.dtype.is_floating_point for v in equation.values())
 
 
 def is_truncation(equation: Equation) -> bool:

@@ -46,12 +46,18 @@ def row_layout(s: Spec) -> tuple[int, int] | None:
     return (rows, lead) if lead >= s.shape[-1] else None
 
 
+def is_small(primitive, specs: list) -> bool:
+    """Is the product faster in NumPy than a kernel can be entered?"""
+    columns = specs[1].shape[0 if primitive.name == "linear" else -1]
+    return specs[0].numel * columns < SMALL
+
+
 def linear_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
     """rows of x times W^T, the bias added where a tile is stored."""
     if primitive.name != "linear":
         return None
     x, w, b = specs
-    if x.dtype not in KINDS or x.numel * w.shape[0] < SMALL:
+    if x.dtype not in KINDS or 0 in (*x.shape, *w.shape):
         return None
     rows, weight = row_layout(x), matrix_layout(w.shape, w.strides)
     if rows is None or weight is None or (b is not None and b.strides != (1,)):
@@ -69,7 +75,7 @@ def matmul_call(primitive, specs: list, params: dict, result) -> NativeCall | No
     if primitive.name != "matmul":
         return None
     x, y = specs
-    if x.dtype not in KINDS or x.numel * y.shape[-1] < SMALL:
+    if x.dtype not in KINDS or 0 in (*x.shape, *y.shape):
         return None
     left, right = (matrix_layout(s.shape, s.strides) for s in (x, y))
     if left is None or right is None or 0 in result.shape:

@@ -12,7 +12,7 @@ from flambeau.eager.native.attentions import attention_call
 from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import conv_call
 from flambeau.eager.native.poolings import pool_call
-from flambeau.eager.native.products import linear_call, matmul_call
+from flambeau.eager.native.products import is_small, linear_call, matmul_call
 
 SMALL = 8192  # elements touched; below, NumPy's call overhead wins
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
@@ -49,6 +49,8 @@ def native_call(primitive, specs: list, params: dict, result) -> NativeCall | No
 def provider(primitive, specs: list, params: dict, result) -> Callable | None:
     """The eager plan: what is tuned by hand, or a kernel of loops where it is worth a call."""
     tuned = CALLS.get(primitive.name)
+    if tuned in (linear_call, matmul_call) and is_small(primitive, specs):
+        return None
     call = None if tuned is None else tuned(primitive, specs, params, result)
     if call is None and work(specs, result if isinstance(result, tuple) else (result,)) >= SMALL:
         call = loop_call(primitive, specs, params, result)
