@@ -117,17 +117,6 @@ class profile(_profiler.profile):
             super().__exit__(None, None, None)
         self._running = recording
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the totals as JSON that trace viewers open."""
-        import json
-
-        rows = [
-            {"name": e.key, "ph": "X", "pid": 0, "tid": 0, "ts": 0, "dur": e.cpu_time_total}
-            for e in self.key_averages()
-        ]
-        with open(path, "w") as file:
-            json.dump({"traceEvents": rows}, file)
-
 
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False

@@ -22,12 +22,14 @@ class Call:
     arguments  of its entry: tensors and numbers, as values or as Python numbers
     made       values whose memory it fills
     written    values whose memory it changes
+    equations  what it computes
     """
 
     entry: Callable[..., None]
     arguments: tuple[Any, ...]
     made: tuple[Value, ...]
     written: tuple[Value, ...] = ()
+    equations: tuple[Equation, ...] = ()
 
     def uses(self) -> Iterator[Value]:
         yield from (v for v in self.arguments if isinstance(v, Value))
@@ -64,7 +66,7 @@ def single(equation: Equation) -> Work:
         return equation
     tensors = [equation.inputs[k] if k >= 0 else equation.outputs[~k] for k in found.arguments]
     numbers = [equation.inputs[k] for k in found.numbers]
-    return Call(found.entry, (*tensors, *numbers), equation.outputs)
+    return Call(found.entry, (*tensors, *numbers), equation.outputs, equations=(equation,))
 
 
 def is_native(equation: Equation) -> bool:

@@ -83,4 +83,5 @@ def compiled(segment: Segment, needed: Callable[[Value], bool]) -> Call:
     parameters = [lowering.known[v].name for v in order]
     kernel = compile_kernel(lowering.nests, parameters=parameters)
     numbers = tuple(lowering.names[name] for name in kernel.numbers)
-    return Call(kernel.entry, (*order, *numbers), tuple(results), tuple(lowering.targets))
+    return Call(kernel.entry, (*order, *numbers), tuple(results), tuple(lowering.targets),
+                tuple(segment.equations))

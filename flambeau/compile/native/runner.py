@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from flambeau.autograd.profiler import recording
 from flambeau.capture.outputs import alias as detached
 from flambeau.capture.outputs import bump
 from flambeau.compile.native.calls import REFUSALS, Work, single
@@ -30,12 +31,13 @@ class NativePlan:
         self.sized_by_numbers = any(e.open_params for e in graph.equations)
         self.lock = threading.Lock()
         self.program: Program | None = None
+        self.profiled: Program | None = None
         self.eager: GeneratedPlan | None = None
 
     def __call__(self, *inputs: Any) -> list[Any]:
         if self.sized_by_numbers:
             return self.otherwise(*inputs)
-        program = self.program or self.made()
+        program = self.watched() if recording else self.program or self.made()
         try:
             return program.run(*inputs)
         except Misfit:
@@ -44,12 +46,23 @@ class NativePlan:
     def made(self) -> Program:
         with self.lock:
             if self.program is None:
-                graph = numbers_together(self.graph)
-                found = places(graph)
-                work = list(work_of(graph, found))
-                memory = planned(graph, work, found)
-                self.program = Program(graph, work, memory, detached, bump)
+                self.program = self.written(Program)
         return self.program
+
+    def watched(self) -> Program:
+        """The program as profilers see it."""
+        from flambeau.compile.native.profiled import ProfiledProgram
+
+        with self.lock:
+            if self.profiled is None:
+                self.profiled = self.written(ProfiledProgram)
+        return self.profiled
+
+    def written(self, kind: type[Program]) -> Program:
+        graph = numbers_together(self.graph)
+        found = places(graph)
+        work = list(work_of(graph, found))
+        return kind(graph, work, planned(graph, work, found), detached, bump)
 
     def otherwise(self, *inputs: Any) -> list[Any]:
         if self.eager is None:
