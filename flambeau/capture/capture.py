@@ -15,10 +15,11 @@ from flambeau.capture import modes
 from flambeau.capture.breaks import GraphBreak, NeedGradients, SkipFrame, UserError
 from flambeau.capture.bytecodes import UnknownBytecode
 from flambeau.capture.effects import write_effects
-from flambeau.capture.guards import Guard, Wanted, Writer, parameter, write_guards
+from flambeau.capture.guards import Guard, Wanted
 from flambeau.capture.interpreter.frame import Frame
 from flambeau.capture.interpreter.run import Interpreter, Stop
 from flambeau.capture.outputs import Outputs
+from flambeau.capture.programs import Recipe, general
 from flambeau.capture.rebuild import Builder, Unrebuildable
 from flambeau.capture.resume import Place, can_break_at, slot_order
 from flambeau.capture.scalars import Scalars, is_symbol
@@ -32,10 +33,6 @@ from flambeau.graph import Graph
 from flambeau.graph.graph import structure
 
 ATTEMPTS = 12
-MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
-"""What a program returns when its guards do not hold."""
-FAILED: Any = type("Failed", (), {"__repr__": lambda self: "FAILED"})()
-"""What it returns when its graph raised an error before anything was changed."""
 
 
 class Break(NamedTuple):
@@ -64,6 +61,7 @@ class Captured(NamedTuple):
     form: str
     """What must be equal for two captures to be one program; empty without symbolic numbers."""
     pinned: frozenset[str]
+    recipe: Recipe
 
 
 class Options(NamedTuple):
@@ -181,24 +179,20 @@ class Attempt:
     ) -> Captured:
         graph = outputs.graph()
         runner = self.options.backend(graph, outputs.examples())
-        guards = self._guards(graph)
-        whole = Writer()
-        whole.names, whole.constants = builder.reads.names, builder.reads.constants
-        miss = f"return {whole.constant(MISS)}"
-        write_guards(whole, guards, miss, self._reads(whole, builder.reads, outputs))
-        execute = whole.constant(outputs.execution(graph, runner))
-        names = outputs.names()
-        call = f"{execute}({self.inputs_text})"
-        if graph.equations or names:
-            whole.line(f"found = {call}")
-            whole.line(f"if found is None: return {whole.constant(FAILED)}")
-        if names:
-            whole.line(f"{', '.join(names)}, = found")
-        whole.lines += outputs.separated(graph) + outputs.lines + builder.body.lines
-        whole.line(f"return {result}")
-        parameters = ["function", *map(parameter, self.frozen.names)]
-        program = whole.function("program", parameters)
+        execute = outputs.execution(graph, runner) if graph.equations or outputs.names() else None
+        tail = outputs.separated(graph) + outputs.lines + builder.body.lines
         scalars = self.session.scalars
+        recipe = Recipe(
+            self.frozen.names,
+            self._guards(graph),
+            builder.reads,
+            outputs.input_sources(),
+            [term for term, _ in scalars.inputs.values()],
+            execute,
+            outputs.names(),
+            [*tail, f"    return {result}"],
+        )
+        program = general(recipe)
         symbolic = bool(scalars.by_source)
         form = program.source_text + structure(graph) if symbolic else ""
         recorded = bool(graph.equations)
@@ -206,23 +200,15 @@ class Attempt:
         scalars.release()
         if symbolic:
             forget_symbolic_specs()
+        text = program.source_text
         return Captured(
-            program, graph, guards, broken, recorded, program.source_text, symbolic, form, pinned
+            program, graph, recipe.guards, broken, recorded, text, symbolic, form, pinned, recipe
         )
-
-    def _reads(self, whole: Writer, reads: Wanted, outputs: Outputs) -> Callable[[], None]:
-        def read() -> None:
-            reads.write(whole)
-            names = [whole.path(s) for s in outputs.input_sources()]
-            names += outputs.scalar_inputs(whole)
-            self.inputs_text = ", ".join(names)
-
-        return read
 
     def _guards(self, graph: Graph) -> list[Guard]:
         session = self.session
-        call, text = modes.unchanged()
-        session.test(None, call, text, "modes")
+        unchanged = modes.Unchanged()
+        session.test(None, unchanged, unchanged.description, "modes")
         self.tensors.guard_aliasing(graph)
         self._guard_identities()
         return list(session.guards.values())

@@ -80,8 +80,36 @@ def current() -> tuple:
     )
 
 
-def unchanged() -> tuple[Callable[[], bool], str]:
-    """A test that the switches are as they are now, and what it says."""
-    expected = current()
-    text = f"grad mode is {expected[0]}, inference mode {expected[1]}, default dtype {expected[3]}"
-    return (lambda: current() == expected), text
+class Unchanged:
+    """A test that the switches are as they were when it was made."""
+
+    def __init__(self) -> None:
+        self.expected = current()
+
+    def __call__(self) -> bool:
+        return current() == self.expected
+
+    @property
+    def description(self) -> str:
+        grad, inference, _, kind, *_ = self.expected
+        return f"grad mode is {grad}, inference mode {inference}, default dtype {kind}"
+
+
+def dictionaries() -> tuple[dict, ...]:
+    """Where this thread's switches are kept that are no attributes."""
+    return (settings.enabled, settings.dtypes, default_dtype.__globals__)
+
+
+def attributes_text(test: Unchanged, constant: Callable[[Any], str]) -> str | None:
+    """The test as an expression, for a caller who knows that `dictionaries` are unchanged."""
+    grad, inference, contexts, _, overriding, disabled, (*_, cache) = test.expected
+    if contexts or overriding:
+        return None
+    state, over, cast = map(constant, (context.state, overrides.modes, settings))
+    enabled, dtypes, _ = map(constant, dictionaries())
+    return (
+        f"{state}.grad_enabled is {grad} and {state}.inference is {inference} "
+        f"and not {state}.stack and not {over}.stack and {over}.disabled is {disabled} "
+        f"and {cast}.enabled is {enabled} and {cast}.dtypes is {dtypes} "
+        f"and {cast}.cache_enabled is {cache}"
+    )

@@ -8,7 +8,6 @@ from typing import Any
 
 from flambeau.autograd.views import bump
 from flambeau.capture.breaks import SkipFrame
-from flambeau.capture.guards import Writer
 from flambeau.capture.rebuild import Builder, Unrebuildable
 from flambeau.capture.session import Session
 from flambeau.capture.sources import Source
@@ -127,10 +126,6 @@ class Outputs:
 
     def input_sources(self) -> list[Source]:
         return [known.source for known in self.tensors.inputs.values()]
-
-    def scalar_inputs(self, whole: Writer) -> list[str]:
-        """Texts of the numbers that the graph takes."""
-        return [term.text(whole) for term, _ in self.session.scalars.inputs.values()]
 
     def number(self, symbol: Any) -> str:
         """The text of a symbolic number; one that the graph computes is one of its outputs."""

@@ -16,11 +16,13 @@ from typing import Any
 from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.bytecodes import UnknownBytecode, argument_names
-from flambeau.capture.capture import FAILED, MISS, Captured, Frozen, Options, capture
+from flambeau.capture.capture import Captured, Frozen, Options, capture
 from flambeau.capture.guards import Guard, failures
 from flambeau.capture.instructions import program
+from flambeau.capture.programs import FAILED, MISS
 from flambeau.capture.resume import Place, bridge_code, resume_code
 from flambeau.compile import config, records
+from flambeau.compile.entries import Entry
 from flambeau.core import logs
 
 GENERATOR_LIKE = 0x20 | 0x80 | 0x200
@@ -49,15 +51,6 @@ class Region:
 
     def reset(self) -> None:
         self.sites.clear()
-
-
-class Entry:
-    """A program and the way on from its break."""
-
-    __slots__ = ("bridge", "captured", "program")
-
-    def __init__(self, captured: Captured, bridge: types.CodeType | None):
-        self.captured, self.program, self.bridge = captured, captured.program, bridge
 
 
 class Site:
