@@ -166,22 +166,20 @@ class Observation:
     def _settles_modes(self, guard: Guard) -> bool:
         """The part of a test of the thread's switches that dictionaries hold."""
         if isinstance(guard.expected.call, modes.Unchanged):
-            self.switches = all([self.dictionary(d) for d in modes.dictionaries()])
+            vouched = [self.dictionary(d) for d in modes.dictionaries()]
+            self.switches = all(vouched)
         return False
 
     def _settles_together(self, guard: Guard) -> bool:
         if guard.kind == "distinct":
-            return all([self.value(s) is not OPEN for s in guard.expected])
-        return all(
-            [v is not OPEN and self.slot(v, "_storage") for v in self._members(guard.expected)]
-        )
-
-    def _members(self, groups: tuple) -> list[Any]:
-        return [self.value(s) for group in groups for s in group]
+            return all(self.value(s) is not OPEN for s in guard.expected)
+        members = [self.value(s) for group in guard.expected for s in group]
+        vouched = [v is not OPEN and self.slot(v, "_storage") for v in members]
+        return all(vouched)
 
     def is_tensor(self, guard: Guard, value: Any) -> bool:
         held = self.class_of(value)
-        return held and all([self.slot(value, name) for name in TENSOR_SLOTS])
+        return held and all(self.slot(value, name) for name in TENSOR_SLOTS)
 
     def is_plain(self, guard: Guard, value: Any) -> bool:
         return isinstance(value, PLAIN)

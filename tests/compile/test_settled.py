@@ -103,12 +103,12 @@ def _as_before(monkeypatch):
 
 
 def losses(change, transform):
-    """Ten steps, in the middle of which something changes."""
+    """Twelve steps, in the middle of which something changes."""
     w = made()
     step = transform(w.step)
     found = []
     x = torch.arange(6.0).reshape(2, 3) / 10
-    for k in range(10):
+    for k in range(12):
         if k == 6:
             torch.manual_seed(1)
             change(w)
