@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flambeau.compile.native.epilogues import Activated
 from flambeau.core import logs
 from flambeau.core.errors import FlambeauError
 from flambeau.eager.native import nests
-from flambeau.eager.native.providers import CALLS, native_call
+from flambeau.eager.native.providers import CALLS, activated_call, native_call
 from flambeau.graph.graph import Equation, Value
 
 REFUSALS = (FlambeauError, ArithmeticError, LookupError, TypeError, ValueError)
@@ -50,15 +51,19 @@ def uses(work: Work) -> Iterator[Value]:
         yield work.target
 
 
-def single(equation: Equation) -> Work:
-    """The kernel for one equation; the equation itself where there is none."""
+def single(equation: Equation, activation: str = "") -> Work:
+    """The kernel for one equation; the equation itself where there is none. With an activation,
+    which only kernels tuned by hand apply, the kernel gives the activated result."""
     if not is_native(equation):
         return equation
     specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v) for v in equation.inputs]
     results = tuple(v.spec for v in equation.outputs)
     try:
-        found = native_call(equation.op, specs, dict(equation.params),
-                            results if equation.several else results[0])
+        result = results if equation.several else results[0]
+        if activation:
+            found = activated_call(equation.op, specs, dict(equation.params), result, activation)
+        else:
+            found = native_call(equation.op, specs, dict(equation.params), result)
     except REFUSALS as error:
         logs.show("breaks", f"{equation.name} runs as an eager operation: {error}")
         return equation
@@ -67,6 +72,17 @@ def single(equation: Equation) -> Work:
     tensors = [equation.inputs[k] if k >= 0 else equation.outputs[~k] for k in found.arguments]
     numbers = [equation.inputs[k] for k in found.numbers]
     return Call(found.entry, (*tensors, *numbers), equation.outputs, equations=(equation,))
+
+
+def activated(pair: Activated) -> list[Work]:
+    """One kernel for the pair, or what each has."""
+    product, relu = pair.equations
+    call = single(product, "relu")
+    if not isinstance(call, Call):
+        return [single(product), single(relu)]
+    (before,), (after,) = product.outputs, relu.outputs
+    arguments = tuple(after if v is before else v for v in call.arguments)
+    return [Call(call.entry, arguments, (after,))]
 
 
 def is_native(equation: Equation) -> bool:

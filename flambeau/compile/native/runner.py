@@ -9,13 +9,14 @@ from typing import Any
 from flambeau.autograd.profiler import recording
 from flambeau.capture.outputs import alias as detached
 from flambeau.capture.outputs import bump
-from flambeau.compile.native.calls import REFUSALS, Work, single
+from flambeau.compile.native.calls import REFUSALS, Work, activated, single
+from flambeau.compile.native.epilogues import Activated
 from flambeau.compile.native.lowering import compiled
 from flambeau.compile.native.memory import planned
 from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
-from flambeau.compile.native.segments import Segment, steps
+from flambeau.compile.native.segments import steps
 from flambeau.core import logs
 from flambeau.graph import Graph
 from flambeau.graph.generated import GeneratedPlan
@@ -77,6 +78,9 @@ def work_of(graph: Graph, found: dict[Value, Place]) -> Iterator[Work]:
         if isinstance(part, Equation):
             yield single(part)
             continue
+        if isinstance(part, Activated):
+            yield from activated(part)
+            continue
         try:
             yield compiled(part, lambda v, needed=needed: v in needed)
         except REFUSALS as error:
@@ -90,7 +94,7 @@ def read_later(graph: Graph, parts: list, found: dict[Value, Place]) -> list[set
     result = []
     for part in reversed(parts):
         result.append(set(needed))
-        for e in part.equations if isinstance(part, Segment) else [part]:
+        for e in [part] if isinstance(part, Equation) else part.equations:
             if not e.is_view:
                 needed.update(found[v].root for v in e.values())
                 if e.target is not None:

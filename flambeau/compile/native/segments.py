@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from flambeau.compile.native.epilogues import Activated, activations
 from flambeau.compile.native.reading import is_readable
 from flambeau.core.spec import Spec
 from flambeau.eager.native import nests, poolings
@@ -112,15 +113,19 @@ def has_template(equation: Equation) -> bool:
     return poolings.described(equation.op, specs, equation.params, result) is not None
 
 
-def steps(graph: Graph) -> Iterator[Segment | Equation]:
+def steps(graph: Graph) -> Iterator[Segment | Activated | Equation]:
     """The graph in order, as segments and single equations.
 
     A view is a fact about memory and no step, unless a segment reads what it computed through it.
     What needs nothing of a segment does not end it: it goes before.
     """
     roots = memory(graph)
+    pairs = activations(graph)
+    done = {pair.relu for pair in pairs.values()}
     segment = Segment()
     for equation in graph.equations:
+        if equation in done:
+            continue
         if equation.is_view:
             segment.see(equation, roots)
             continue
@@ -129,7 +134,7 @@ def steps(graph: Graph) -> Iterator[Segment | Equation]:
             segment.add(equation, roots)
             continue
         if not equation.has_effect and not loop and segment.independent(equation, roots):
-            yield equation
+            yield pairs.get(equation, equation)
             continue
         if segment.equations:
             yield segment
@@ -137,6 +142,6 @@ def steps(graph: Graph) -> Iterator[Segment | Equation]:
         if loop:
             segment.add(equation, roots)
         else:
-            yield equation
+            yield pairs.get(equation, equation)
     if segment.equations:
         yield segment

@@ -8,6 +8,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec, channels_last_strides
 from flambeau.eager.native.call import NativeCall
+from flambeau.eager.native.products import epilogue_name
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 14  # multiply-adds
@@ -55,14 +56,15 @@ def pair(values: tuple, fill: int) -> tuple[int, int]:
     return tuple(values) if len(values) == 2 else (fill, *values)
 
 
-def conv_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
-    """conv, conv_input and conv_weight."""
+def conv_call(primitive, specs: list, params: dict, result,
+              activation: str = "") -> NativeCall | None:
+    """conv, conv_input and conv_weight; an activation of the first's result."""
     if primitive.name not in ("conv", "conv_input", "conv_weight"):
         return None
     from flambeau.codegen import templates
 
     if primitive.name == "conv":
-        return _forward(templates, specs, params, result)
+        return _forward(templates, specs, params, result, activation)
     if primitive.name == "conv_input":
         g, w = specs
         found = conv_spec(result, w, g, params)
@@ -77,10 +79,11 @@ def conv_call(primitive, specs: list, params: dict, result) -> NativeCall | None
     return NativeCall(make_program(found), arguments, (result,))
 
 
-def _forward(templates, specs: list, params: dict, result) -> NativeCall | None:
+def _forward(templates, specs: list, params: dict, result,
+             activation: str) -> NativeCall | None:
     x, w, b = specs
     found = conv_spec(x, w, result, params)
     if found is None or (b is not None and b.strides != (1,)):
         return None
-    program = templates.conv_forward(found, epilogue=None if b is None else "bias")
+    program = templates.conv_forward(found, epilogue=epilogue_name(b, activation))
     return NativeCall(program, (0, 1, ~0) if b is None else (0, 1, ~0, 2), (result,))

@@ -52,8 +52,14 @@ def is_small(primitive, specs: list) -> bool:
     return specs[0].numel * columns < SMALL
 
 
-def linear_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
-    """rows of x times W^T, the bias added where a tile is stored."""
+def epilogue_name(bias: Spec | None, activation: str) -> str | None:
+    """The epilogue for a bias, an activation or both."""
+    return "_".join(filter(None, ("" if bias is None else "bias", activation))) or None
+
+
+def linear_call(primitive, specs: list, params: dict, result,
+                activation: str = "") -> NativeCall | None:
+    """rows of x times W^T, bias and activation applied where a tile is stored."""
     if primitive.name != "linear":
         return None
     x, w, b = specs
@@ -65,8 +71,7 @@ def linear_call(primitive, specs: list, params: dict, result) -> NativeCall | No
     from flambeau.codegen.templates import gemm
 
     program = gemm(rows[0], w.shape[0], x.shape[-1], x.dtype.name, False, not weight[0], rows[1],
-                   weight[1], epilogue=None if b is None else "bias")
-
+                   weight[1], epilogue=epilogue_name(b, activation))
     return NativeCall(program, (0, 1, ~0) if b is None else (0, 1, ~0, 2), (result,))
 
 

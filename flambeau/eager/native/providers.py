@@ -46,6 +46,12 @@ def native_call(primitive, specs: list, params: dict, result) -> NativeCall | No
     return call or loop_call(primitive, specs, params, result)
 
 
+def activated_call(primitive, specs: list, params: dict, result,
+                   activation: str) -> NativeCall | None:
+    """One kernel tuned by hand for a product and the activation of its result."""
+    return CALLS[primitive.name](primitive, specs, params, result, activation)
+
+
 def provider(primitive, specs: list, params: dict, result) -> Callable | None:
     """The eager plan: what is tuned by hand, or a kernel of loops where it is worth a call."""
     tuned = CALLS.get(primitive.name)

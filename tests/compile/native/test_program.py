@@ -8,6 +8,8 @@ import pytest
 
 import flambeau as torch
 from flambeau.compile.native import native_runner
+from flambeau.compile.native.epilogues import Activated
+from flambeau.compile.native.segments import steps
 from flambeau.graph.interpret import Untouched
 
 F = torch.nn.functional
@@ -273,3 +275,34 @@ def test_memory_is_shared_by_what_is_never_alive_together():
 
     plan, _ = captured(f, torch.randn(64, 64))
     assert plan.program.memory.nbytes <= 4 * 64 * 64 * 4
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_an_activation_is_applied_by_the_product_before_it(bias):
+    net = torch.nn.Linear(70, 90, bias=bias)
+    conv = torch.nn.Conv2d(3, 16, 3, bias=bias)
+
+    def f(x, image):
+        return net(x).relu() * 2, conv(image).relu(), net(x * 3).exp()
+
+    args = torch.randn(20, 70), torch.randn(2, 3, 20, 20)
+    with torch.no_grad():
+        plan, got = captured(f, *args)
+        for g, w in zip(got, f(*args)):
+            same(g, w)
+    pairs = [p.name for p in steps(plan.graph) if isinstance(p, Activated)]
+    assert pairs == ["linear_relu", "conv_relu"][: 1 + bias]
+    assert not python_steps(plan)
+
+
+def test_a_product_that_somebody_sees_is_not_activated():
+    net = torch.nn.Linear(70, 90)
+
+    def f(x):
+        y = net(x)
+        return y.relu(), y[1:]
+
+    with torch.no_grad():
+        x = torch.randn(20, 70)
+        for g, w in zip(torch.compile(f)(x), f(x)):
+            same(g, w)

@@ -1,0 +1,55 @@
+"""Products whose activation is applied where a tile is stored, so its result is touched once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flambeau.graph import Graph
+from flambeau.graph.graph import Equation, Value
+
+PRODUCTS = ("linear", "conv")
+
+
+@dataclass(frozen=True, slots=True)
+class Activated:
+    """outputs = relu(product); nobody else sees what the product alone gives."""
+
+    product: Equation
+    relu: Equation
+
+    @property
+    def equations(self) -> tuple[Equation, Equation]:
+        return self.product, self.relu
+
+    @property
+    def name(self) -> str:
+        return f"{self.product.name}_relu"
+
+
+def activations(graph: Graph) -> dict[Equation, Activated]:
+    """product -> the pair that stands in its place; the pair's second equation is dropped."""
+    uses: dict[Value, int] = {}
+    for value in graph.outputs:
+        uses[value] = uses.get(value, 0) + 1
+    for equation in graph.equations:
+        for value in (*equation.values(), equation.target):
+            if value is not None:
+                uses[value] = uses.get(value, 0) + 1
+    products = {e.outputs[0]: e for e in graph.equations if e.name in PRODUCTS and e.outputs}
+    found = {}
+    for equation in graph.equations:
+        product = products.get(equation.inputs[0]) if is_relu(equation) else None
+        if product is not None and uses[equation.inputs[0]] == 1 and fits(product, equation):
+            found[product] = Activated(product, equation)
+    return found
+
+
+def is_relu(equation: Equation) -> bool:
+    return equation.name == "relu" and equation.target is None
+
+
+def fits(product: Equation, relu: Equation) -> bool:
+    """A convolution without bias may have a faster kernel that takes no epilogue."""
+    has_bias = product.inputs[2] is not None
+    return (product.name == "linear" or has_bias) and (
+        product.outputs[0].spec is relu.outputs[0].spec)
