@@ -45,7 +45,7 @@ class Observation:
         self.pins: dict[tuple, tuple[Source, int]] = {}
         """Paths that are read in every call, and the identity of what they must give."""
         self.known: dict[int, Any] = {}
-        self.switches = False
+        self.switches = self.complete = False
         self.watched: list[weakref.ref] = []
         self.open_guards = [g for g in guards if not self._settles(g)]
         for source in sources:
@@ -57,7 +57,7 @@ class Observation:
 
     def forget_call(self, died: Callable[[Any], None]) -> None:
         """Let go of the arguments; `died` is called when one that a program relies on is gone."""
-        self.arguments = {}
+        self.arguments, self.complete = {}, True
         roots = [source for source, _ in self.pins.values() if source.kind == "local"]
         self.watched = [weakref.ref(self.known.pop(id(root)), died) for root in roots]
 
@@ -67,8 +67,8 @@ class Observation:
     # Following paths -------------------------------------------------------------------------
 
     def value(self, source: Source) -> Any:
-        """The settled object at a path, or OPEN."""
-        found = self.known.get(id(source), self)
+        """The settled object at a path, or OPEN; nothing is settled after the call any more."""
+        found = self.known.get(id(source), OPEN if self.complete else self)
         if found is self:
             found = self.known[id(source)] = self._found(source)
         return found
