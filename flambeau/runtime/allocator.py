@@ -98,7 +98,7 @@ def _new_block(size: int, home: deque[Block]) -> Block:
         _make_room(size)
     try:
         block = (*_memory(size), size, home)
-    except (MemoryError, OSError):
+    except (MemoryError, OSError, OverflowError):
         empty_cache()
         block = (*_last_try(size), size, home)
     _counts.new_blocks += 1
@@ -123,7 +123,7 @@ _PRIVATE = hasattr(mmap, "MAP_PRIVATE")
 def _last_try(size: int) -> tuple[bytearray | mmap.mmap, int]:
     try:
         return _memory(size)
-    except (MemoryError, OSError):
+    except (MemoryError, OSError, OverflowError):
         facts = {"bytes": size, "in use": _counts.footprint}
         must = "memory must be available"
         raise OutOfMemoryError(complaint("allocate", must, facts)) from None

@@ -7,7 +7,7 @@ import pytest
 from flambeau.codegen import target, templates
 from flambeau.codegen.templates.conv import emit_forward
 from flambeau.codegen.templates.conv_spec import ConvSpec
-from flambeau.codegen.templates.entry import emit_entry
+from flambeau.codegen.templates.entry import emit_run
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
 from flambeau.codegen.text import Module
@@ -62,7 +62,7 @@ def test_kernels_compile_for_neon(what):
     else:
         spec = ConvSpec(1, 16, 8, 8, 16, 3, 3, winograd=4 if what == "winograd" else 0)
         kernel = emit_forward(module, "kernel", spec, neon)
-    emit_entry(module, kernel, "entry")
+    emit_run(module, kernel, "entry")
     triple = "aarch64-unknown-linux-gnu"
     code = jit.assembly(module.text(), cpu="generic", features="+neon", triple=triple)
     assert "fmla\tv" in code

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flambeau.compile.native.calls import Call
+from flambeau.compile.native.calls import REFUSALS, Call
 from flambeau.compile.native.reading import reader
 from flambeau.compile.native.segments import Segment
 from flambeau.eager.native import nests
-from flambeau.graph.graph import Value
+from flambeau.graph.graph import Equation, Value
 from flambeau.loops.api import Buf, Scalar
+
+
+class NoLoops(Exception):
+    """An equation of a segment has no loop form for its signature."""
+
+    def __init__(self, equation: Equation):
+        super().__init__(equation)
+        self.equation = equation
 
 
 class Lowering:
@@ -52,15 +60,22 @@ class Lowering:
                 self.known[equation.outputs[0]] = reader(
                     equation, self.known[equation.inputs[0]])
                 continue
-            operands = [self.operand(v) for v in equation.inputs]
-            if equation.target is not None:
-                outs = (self.destination(equation.target),)
-            else:
-                outs = tuple(self.buffer(v, "t") for v in equation.outputs)
-            specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v)
-                     for v in equation.inputs]
-            made = nests.written(equation.op, specs, operands, equation.params, outs)
-            self.nests += made if isinstance(made, (tuple, list)) else [made]
+            try:
+                self.nests += self.written(equation)
+            except REFUSALS as error:
+                raise NoLoops(equation) from error
+
+    def written(self, equation: Equation) -> list:
+        """The nests of one equation."""
+        operands = [self.operand(v) for v in equation.inputs]
+        if equation.target is not None:
+            outs = (self.destination(equation.target),)
+        else:
+            outs = tuple(self.buffer(v, "t") for v in equation.outputs)
+        specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v)
+                 for v in equation.inputs]
+        made = nests.written(equation.op, specs, operands, equation.params, outs)
+        return list(made) if isinstance(made, (tuple, list)) else [made]
 
     def destination(self, target: Value) -> Buf:
         found = self.known.get(target)

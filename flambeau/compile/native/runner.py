@@ -11,7 +11,7 @@ from flambeau.capture.outputs import alias as detached
 from flambeau.capture.outputs import bump
 from flambeau.compile.native.calls import REFUSALS, Work, activated, single
 from flambeau.compile.native.epilogues import Activated
-from flambeau.compile.native.lowering import compiled
+from flambeau.compile.native.lowering import NoLoops, compiled
 from flambeau.compile.native.memory import planned
 from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
@@ -62,7 +62,7 @@ class NativePlan:
     def written(self, kind: type[Program]) -> Program:
         graph = numbers_together(self.graph)
         found = places(graph)
-        work = list(work_of(graph, found))
+        work = work_of(graph, found)
         return kind(graph, work, planned(graph, work, found), detached, bump)
 
     def otherwise(self, *inputs: Any) -> list[Any]:
@@ -71,9 +71,18 @@ class NativePlan:
         return self.eager(*inputs)
 
 
-def work_of(graph: Graph, found: dict[Value, Place]) -> Iterator[Work]:
+def work_of(graph: Graph, found: dict[Value, Place]) -> list[Work]:
     """Kernels for whatever has one, in order."""
-    parts = list(steps(graph))
+    alone: set[Equation] = set()
+    while True:
+        try:
+            return list(attempted(graph, found, alone))
+        except NoLoops as refusal:
+            alone.add(refusal.equation)
+
+
+def attempted(graph: Graph, found: dict[Value, Place], alone: set[Equation]) -> Iterator[Work]:
+    parts = list(steps(graph, alone))
     for part, needed in zip(parts, read_later(graph, parts, found)):
         if isinstance(part, Equation):
             yield single(part)

@@ -7,7 +7,7 @@ through no other value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from flambeau.compile.native.epilogues import Activated, activations
@@ -91,18 +91,13 @@ def is_loop(equation: Equation) -> bool:
     if equation.target is not None:
         return is_plain(equation.target) and equation.target.spec.numel > 0 and (
             op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
-    return nests.has_lowering(op) and not has_template(equation) and not is_truncation(equation)
+    return nests.has_lowering(op) and not has_template(equation)
 
 
 def has_indices(equation: Equation) -> bool:
     """May the equation look into memory at places that a tensor holds?"""
     return not equation.is_view and equation.op.kind != "pointwise" and any(
         not v.spec.weak and not v.spec.dtype.is_floating_point for v in equation.values())
-
-
-def is_truncation(equation: Equation) -> bool:
-    """A conversion to integers or booleans, which has no loop form."""
-    return equation.name == "convert" and not equation.params["dtype"].is_floating_point
 
 
 def has_template(equation: Equation) -> bool:
@@ -113,8 +108,10 @@ def has_template(equation: Equation) -> bool:
     return poolings.described(equation.op, specs, equation.params, result) is not None
 
 
-def steps(graph: Graph) -> Iterator[Segment | Activated | Equation]:
-    """The graph in order, as segments and single equations.
+def steps(
+    graph: Graph, alone: Container[Equation] = ()
+) -> Iterator[Segment | Activated | Equation]:
+    """The graph in order, as segments and single equations; those in `alone` join no segment.
 
     A view is a fact about memory and no step, unless a segment reads what it computed through it.
     What needs nothing of a segment does not end it: it goes before.
@@ -129,7 +126,7 @@ def steps(graph: Graph) -> Iterator[Segment | Activated | Equation]:
         if equation.is_view:
             segment.see(equation, roots)
             continue
-        loop = is_loop(equation)
+        loop = equation not in alone and is_loop(equation)
         if loop and segment.accepts(equation, roots):
             segment.add(equation, roots)
             continue
