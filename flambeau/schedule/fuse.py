@@ -104,6 +104,8 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
     ]
     inner = folds([value])
     elements = trips(iters)
+    if inner and any(s.combine for s in consumer.stores):
+        return False  # loops that scatter are put in another order, which would run the folds anew
     if inner:
         once = all(trips(x.free) <= elements for x in loads)
         return once and len(loads) <= 2 and not any(is_shared_out(f) for f in inner)
