@@ -48,7 +48,7 @@ def host() -> tuple[str, str, str]:
 
 
 @functools.cache
-def _versions() -> str:
+def versions() -> str:
     with _lock:
         llvm = _llvm()
         import llvmlite
@@ -57,11 +57,15 @@ def _versions() -> str:
 
 
 class Library:
-    """Linked code of one module; it lives as long as the process."""
+    """Linked code of one module; it lives as long as the process. `key` finds its object in the
+    cache; `names` are the exported names and what they are called in the object."""
 
-    def __init__(self, addresses: dict[str, int], from_cache: bool) -> None:
+    def __init__(
+        self, addresses: dict[str, int], from_cache: bool, key: str, names: dict[str, str]
+    ) -> None:
         self._addresses = addresses
         self.from_cache = from_cache
+        self.key, self.names = key, names
 
     def address(self, name: str) -> int:
         """The address of an exported function."""
@@ -109,7 +113,16 @@ def load(
         addresses = _link(image, names, renamed)
     if not found:
         object_cache.write(key, image)
-    return Library(addresses, found)
+    return Library(addresses, found, key, names)
+
+
+def known(key: str, names: dict[str, str]) -> Library | None:
+    """The library of an object in the cache, without its text; None where there is none."""
+    image = object_cache.read(key)
+    if image is None or not elf.is_elf(image):
+        return None
+    with _lock:
+        return Library(_link(image, names, ""), True, key, names)
 
 
 def assembly(text: str, *, cpu: str, features: str, triple: str = "", level: int = 2) -> str:
@@ -125,7 +138,7 @@ def assembly(text: str, *, cpu: str, features: str, triple: str = "", level: int
 
 def _key(text: str, *facts: object) -> str:
     state = hashlib.blake2b(digest_size=20)
-    state.update(repr((*facts, _versions())).encode())
+    state.update(repr((*facts, versions())).encode())
     state.update(text.encode())
     return state.hexdigest()
 

@@ -64,7 +64,10 @@ def gemm(
 
 @functools.lru_cache(maxsize=4096)
 def _gemm(spec: GemmSpec, chosen: target.Target, threads: int) -> Program:
-    return build(chosen, "gemm", lambda module: emit_gemm(module, "gemm", spec, chosen))
+    def emit(module: Module) -> Kernel:
+        return emit_gemm(module, "gemm", spec, chosen)
+
+    return build(chosen, "gemm", emit, parameters=(spec, threads))
 
 
 def conv_forward(spec: ConvSpec, epilogue: Epilogue | str | None = None) -> Program:
@@ -93,7 +96,7 @@ def _conv(
             return conv.emit_input_gradient(module, "conv", spec, chosen)
         return conv.emit_weight_gradient(module, "conv", spec, chosen)
 
-    return build(chosen, f"conv_{kind}", emit)
+    return build(chosen, f"conv_{kind}", emit, parameters=(spec, epilogue, threads))
 
 
 def max_pool_forward(spec: PoolSpec, keep_indices: bool = True) -> Program:
@@ -125,7 +128,10 @@ def demand_float(op: str, dtype: str) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
-    return build(chosen, f"pool_{kind}", lambda m: pooling.emit_pool(m, "pool", kind, spec, chosen))
+    def emit(module: Module) -> Kernel:
+        return pooling.emit_pool(module, "pool", kind, spec, chosen)
+
+    return build(chosen, f"pool_{kind}", emit, parameters=(spec,))
 
 
 def attention_forward(spec: AttentionSpec) -> Program:
@@ -142,4 +148,8 @@ def attention_backward(spec: AttentionSpec) -> Program:
 def _attention(kind: str, spec: AttentionSpec, chosen: target.Target, threads: int) -> Program:
     demand_float("attention", spec.dtype)
     generator = AttentionForward if kind == "forward" else AttentionBackward
-    return build(chosen, "attention", lambda m: generator(m, "attention", spec, chosen).emit())
+
+    def emit(module: Module) -> Kernel:
+        return generator(module, "attention", spec, chosen).emit()
+
+    return build(chosen, "attention", emit, parameters=(kind, spec, threads))

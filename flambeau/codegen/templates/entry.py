@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.text import Function, Module, Operand, Value
-from flambeau.runtime import builtin, forms, jit, pool
+from flambeau.runtime import builtin, forms, pool, recipes
 from flambeau.runtime import scratch as scratch
 
 LONG_NANOSECONDS = 200_000  # from here on other Python threads may run meanwhile
@@ -88,24 +88,45 @@ def emit_entry(module: Module, kernel: Kernel, run: str, name: str) -> None:
 
 
 def build(
-    target: Target, name: str, emit: Callable[[Module], Kernel], level: int = 1
+    target: Target,
+    name: str,
+    emit: Callable[[Module], Kernel],
+    level: int = 1,
+    *,
+    parameters: tuple,
 ) -> Callable[..., None]:
     """A callable of integer addresses for the kernel that `emit` adds to a module.
 
-    It raises MemoryError when working memory runs out.
+    `parameters` are all that the kernel depends on besides the target. It raises MemoryError when
+    working memory runs out.
     """
-    module = Module(target.vector_bits)
-    kernel = emit(module)
+
+    def generate() -> tuple[str, recipes.Facts]:
+        module = Module(target.vector_bits)
+        kernel = emit(module)
+        return written(module, kernel, name), {
+            "pointers": kernel.pointers,
+            "slots": kernel.slots,
+            "nanoseconds": kernel.nanoseconds,
+        }
+
+    library, facts = recipes.library(
+        (name, target, *parameters), generate, cpu=target.cpu, features=target.features, level=level
+    )
+    letters = "p" * facts["pointers"]
+    made = builtin.wrap(library, f"{name}_call", f"{name}_entry", letters, status=True)
+    run, places = library.address(f"{name}_run"), tuple(range(facts["pointers"]))
+    forms.remember(made, forms.Form(run, 0, facts["slots"], places, letters, facts["nanoseconds"]))
+    return made
+
+
+def written(module: Module, kernel: Kernel, name: str) -> str:
+    """The text of a module with a kernel and its entries."""
     emit_run(module, kernel, f"{name}_run")
     emit_entry(module, kernel, f"{name}_run", f"{name}_entry")
     module.append(builtin.DECLARATIONS)
     long = kernel.nanoseconds >= LONG_NANOSECONDS
     letters = "p" * kernel.pointers
-    call, entry = f"{name}_call", f"{name}_entry"
-    module.append(builtin.trampoline(call, entry, letters, release_gil=long, status=True))
-    library = jit.load(module.text(), cpu=target.cpu, features=target.features, level=level)
-    made = builtin.wrap(library, call, entry, letters, status=True)
-    places = tuple(range(kernel.pointers))
-    run = library.address(f"{name}_run")
-    forms.remember(made, forms.Form(run, 0, kernel.slots, places, letters, kernel.nanoseconds))
-    return made
+    module.append(builtin.trampoline(
+        f"{name}_call", f"{name}_entry", letters, release_gil=long, status=True))  # fmt: skip
+    return module.text()
