@@ -336,7 +336,10 @@ def load(buf, position: tuple) -> Expr:
 def guarded(condition: Expr, buf, position: tuple, other=0) -> Expr:
     """The element of `buf` at `position` where `condition` holds, else `other`; reads nothing else.
 
-    For padding: the position may be out of bounds where the condition does not hold.
+    For padding: the position may be out of bounds where the condition does not hold. A view of a
+    buffer has `source` and `place`, the index map onto it.
     """
+    while hasattr(buf, "place"):
+        buf, position = buf.source, buf.place(position)
     fill = other if isinstance(other, Expr) else const(other, buf.dtype)
     return Expr.make("guarded", buf.dtype, (condition, fill, *map(index, position)), buf)

@@ -141,3 +141,16 @@ def test_a_plan_serves_inputs_that_its_kernels_do_not_fit():
         (got,) = runs[0](x)
         assert got.dtype is x.dtype
         close(got, f(x))
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_gradients_of_views_read_views_where_they_are_guarded(size):
+    def gradients(x):
+        leaf = x.detach().clone().requires_grad_()
+        whole = leaf.clone()
+        last, middle = whole[..., -1], whole[:, None][1:].transpose(0, 1)
+        (whole.tanh().sum() + last.tanh().sum() + middle.exp().sum()).backward()
+        return leaf.grad
+
+    x = torch.linspace(-1, 1, 3 * size).reshape(3, size)
+    torch.testing.assert_close(torch.compile(gradients, mode="sync")(x), gradients(x))

@@ -1,6 +1,8 @@
 """Generated graphs of 3 to 12 operations, over shapes with 0, 1 and odd sizes and any layout, give
 the same in eager mode, compiled, and as loop nests in the interpreter."""
 
+from collections.abc import Callable
+
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -14,9 +16,8 @@ from flambeau.loops.interpret import interpret
 from flambeau.tensor.tensor import Tensor, from_array
 
 SIZES = st.sampled_from([0, 1, 1, 2, 3, 5, 7, 17, 33, 65])
-DTYPES = st.sampled_from(
-    ["float32", "float32", "float32", "float64", "int64", "int32", "uint8", "bool"]
-)
+WIDE_TYPES = ["float32", "float32", "float32", "float64", "int64", "int32", "uint8", "bool"]
+NARROW_TYPES = ["bfloat16", "float16", "float32", "int8"]
 LAYOUTS = st.sampled_from(["plain", "transposed", "gaps", "expanded"])
 ANY = [  # of one tensor {a}, of any dtype
     "{a}.float().tanh()",
@@ -63,10 +64,10 @@ WIDE_WRITES = ["{a}[..., ::2].mul_(3)", "{a}[:1].add_(2)", "{a}.transpose(0, -1)
 
 
 @st.composite
-def inputs(draw):
+def inputs(draw, dtypes):
     """(shape, dtype, layout, seed) of one argument."""
     shape = tuple(draw(st.lists(SIZES, max_size=3)))
-    return shape, draw(DTYPES), draw(LAYOUTS), draw(st.integers(0, 9))
+    return shape, draw(st.sampled_from(dtypes)), draw(LAYOUTS), draw(st.integers(0, 9))
 
 
 def made(shape, dtype, layout, seed) -> Tensor:
@@ -88,9 +89,9 @@ def made(shape, dtype, layout, seed) -> Tensor:
 
 
 @st.composite
-def programs(draw):
+def programs(draw, dtypes=tuple(WIDE_TYPES)):
     """(source of f, arguments). What cannot run on the tensors that there are is left out."""
-    arguments = draw(st.lists(inputs(), min_size=1, max_size=3))
+    arguments = draw(st.lists(inputs(dtypes), min_size=1, max_size=3))
     names = [f"x{k}" for k in range(len(arguments))]
     lines, space = [], {"torch": torch, **{n: made(*a) for n, a in zip(names, arguments)}}
     for _ in range(draw(st.integers(3, 12))):
@@ -148,10 +149,14 @@ def outcome(function, arguments) -> list[np.ndarray] | type:
         results = function(*values)
     except Exception as error:
         return type(error)
-    return [np.array(t.numpy()) for t in (*results, *values)]
+    narrow = (torch.bfloat16, torch.float16)
+    return [
+        np.array((t.float() if t.dtype in narrow else t).detach().numpy())
+        for t in (*results, *values)
+    ]
 
 
-def agree(got, wanted) -> None:
+def agree(got, wanted, relative: float = 1e-5) -> None:
     if isinstance(wanted, type):
         assert got is wanted
         return
@@ -160,22 +165,59 @@ def agree(got, wanted) -> None:
         assert g.shape == w.shape and g.dtype == w.dtype
         size = float(np.abs(w[np.isfinite(w)]).max(initial=1.0)) if w.dtype.kind == "f" else 0
         if w.dtype.kind == "f":
-            bound = {4: 2e-5, 8: 1e-6}[w.dtype.itemsize] * size
-            np.testing.assert_allclose(g, w, rtol=1e-5, atol=bound)
+            np.testing.assert_allclose(g, w, rtol=relative, atol=2 * relative * size)
         else:
             np.testing.assert_array_equal(g, w)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None,
-          suppress_health_check=list(HealthCheck))  # fmt: skip
+def function(source: str) -> Callable:
+    space: dict = {"torch": torch}
+    exec(compile(source, "<generated>", "exec"), space)
+    return space["f"]
+
+
+BUDGET = dict(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@settings(max_examples=60, **BUDGET)
 @given(programs())
 def test_eager_compiled_and_nests_agree(program):
     source, arguments = program
     note(source)
-    space: dict = {"torch": torch}
-    exec(compile(source, "<generated>", "exec"), space)
-    f = space["f"]
+    f = function(source)
     with torch.no_grad():
         wanted = outcome(f, arguments)
         agree(outcome(torch.compile(f, mode="sync"), arguments), wanted)
         agree(outcome(torch.compile(f, backend=interpreted), arguments), wanted)
+
+
+@settings(max_examples=30, **BUDGET)
+@given(programs(NARROW_TYPES))
+def test_narrow_types_agree_to_their_precision(program):
+    source, arguments = program
+    note(source)
+    f = function(source)
+    with torch.no_grad():
+        agree(outcome(torch.compile(f, mode="sync"), arguments), outcome(f, arguments), 2e-2)
+
+
+@settings(max_examples=30, **BUDGET)
+@given(programs(("float32", "float64", "int64")))
+def test_gradients_agree(program):
+    source, arguments = program
+    note(source)
+    f = function(source)
+
+    def gradients(*arguments):
+        leaves = [x.detach().clone() for x in arguments]
+        for x in leaves:
+            x.requires_grad_(x.is_floating_point())
+        results = f(*[x.clone() for x in leaves])
+        reached = [r for r in results if r.requires_grad]
+        if reached:
+            sum([r.double().tanh().sum() for r in reached]).backward()
+        return [x.grad for x in leaves if x.grad is not None]
+
+    agree(outcome(torch.compile(gradients, mode="sync"), arguments), outcome(gradients, arguments))
