@@ -87,7 +87,9 @@ def without_final_copies(graph: Graph) -> Graph:
             and source.spec is equation.outputs[0].spec
         )
         if removable:
-            same[equation.outputs[0]] = source
+            (out,) = equation.outputs
+            same[out] = source
+            uses[root[source]] = uses.get(root[out], 0)
         else:
             equations.append(equation)
     return graph.replaced(equations=equations, outputs=tuple(same.get(v, v) for v in graph.outputs))

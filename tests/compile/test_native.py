@@ -154,3 +154,14 @@ def test_gradients_of_views_read_views_where_they_are_guarded(size):
 
     x = torch.linspace(-1, 1, 3 * size).reshape(3, size)
     torch.testing.assert_close(torch.compile(gradients, mode="sync")(x), gradients(x))
+
+
+def test_a_copy_of_a_copy_that_is_overwritten_keeps_its_values():
+    def copies(x):
+        a = x.clone().clone()
+        b = a.clone()
+        return a.mul_(2), b
+
+    x = torch.tensor([0.5, 1.0])
+    for got, wanted in zip(torch.compile(copies, mode="sync")(x), copies(x)):
+        torch.testing.assert_close(got, wanted)
