@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau.core.context import state
@@ -46,6 +47,22 @@ class Packed:
         finally:
             state.grad_enabled = enabled
         self.edge = history_of(tensor)
+
+
+def hooked() -> bool:
+    """Whether the user wants to see what is saved."""
+    return bool(_pack_hooks)
+
+
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """Within the block, hooks from outside do not see what is saved: it only traces."""
+    before = _pack_hooks[:]
+    _pack_hooks.clear()
+    try:
+        yield
+    finally:
+        _pack_hooks[:] = before
 
 
 def save(value: Any):

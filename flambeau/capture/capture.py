@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from flambeau.autograd.saved import unseen
 from flambeau.capture import modes
 from flambeau.capture.breaks import GraphBreak, NeedGradients, SkipFrame, UserError
 from flambeau.capture.bytecodes import UnknownBytecode
@@ -18,7 +19,7 @@ from flambeau.capture.effects import write_effects
 from flambeau.capture.guards import Guard, Wanted
 from flambeau.capture.interpreter.frame import Frame
 from flambeau.capture.interpreter.run import Interpreter, Stop
-from flambeau.capture.outputs import Outputs
+from flambeau.capture.outputs import Outputs, recorded_runner
 from flambeau.capture.programs import Recipe, general
 from flambeau.capture.rebuild import Builder, Unrebuildable
 from flambeau.capture.resume import Place, can_break_at, slot_order
@@ -65,9 +66,15 @@ class Captured(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What a capture is asked to do."""
+    """What a capture is asked to do.
+
+    backend         (graph, examples) -> callable, for a graph whose results have no history
+    differentiable  (graph, examples, backend, outputs) -> callable, for one where the outputs at
+                    these positions have
+    """
 
     backend: Callable[..., Callable]
+    differentiable: Callable[..., Callable] = recorded_runner
     fullgraph: bool = False
     dynamic: frozenset[str] = frozenset()
     static: bool = False
@@ -135,7 +142,7 @@ class Attempt:
     def interpret(self) -> None:
         """Run the frame; afterwards the thread's switches are as before."""
         try:
-            with context.executing(self.tensors.recorder):
+            with unseen(), context.executing(self.tensors.recorder):
                 self.result = self.frame.execute()
         except Stop:
             self.stopped = True
@@ -178,8 +185,10 @@ class Attempt:
         self, builder: Builder, outputs: Outputs, result: str, broken: Break | None
     ) -> Captured:
         graph = outputs.graph()
-        runner = self.options.backend(graph, outputs.examples())
-        execute = outputs.execution(graph, runner) if graph.equations or outputs.names() else None
+        execute = None
+        if graph.equations or outputs.names():
+            options = self.options
+            execute = outputs.execution(graph, options.backend, options.differentiable)
         tail = outputs.separated(graph) + outputs.lines + builder.body.lines
         scalars = self.session.scalars
         recipe = Recipe(

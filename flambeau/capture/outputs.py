@@ -32,6 +32,7 @@ class Outputs:
         self.by_fake: dict[int, str] = {}
         self.fakes: list[Tensor] = []
         self.live = False
+        self.with_history: set[int] = set()
         self.lines: list[str] = []
 
     def expression(self, fake: Tensor) -> str:
@@ -56,6 +57,7 @@ class Outputs:
         self.values.append(value)
         if fake._node is not None and not is_spent(fake):
             self.live = True
+            self.with_history.add(len(self.values) - 1)
             for node in foreign_nodes(fake):
                 raise Unrebuildable(node, "a custom gradient leaves the graph")
         self._state(name, fake)
@@ -144,11 +146,13 @@ class Outputs:
         tensors = [known.real for known in self.tensors.inputs.values()]
         return tensors + [term.hint for term, _ in self.session.scalars.inputs.values()]
 
-    def execution(self, graph: Graph, runner: Callable) -> Callable:
-        """inputs -> outputs. A program whose results have a history runs through autograd."""
-        run = runner
+    def execution(self, graph: Graph, backend: Callable, differentiable: Callable) -> Callable:
+        """inputs -> outputs, made by the backend or, if they have a history, from two programs."""
+        examples = self.examples()
         if self.live:
-            run = functools.partial(_recorded, graph)
+            run = differentiable(graph, examples, backend, self.with_history)
+        else:
+            run = backend(graph, examples)
 
         def execute(*inputs: Any) -> list[Any] | None:
             try:
@@ -162,6 +166,13 @@ class Outputs:
 def eager_runner(graph: Graph, examples: list[Any]) -> Callable:
     """The backend that runs the graph on eager operations."""
     return GeneratedPlan(graph, alias, bump)
+
+
+def recorded_runner(
+    graph: Graph, examples: list[Any], backend: Callable, outputs: set[int]
+) -> Callable:
+    """The graph through autograd, one operation after the other, as eager execution would."""
+    return functools.partial(_recorded, graph)
 
 
 def _recorded(graph: Graph, *inputs: Any) -> list[Any]:

@@ -8,6 +8,7 @@ import sys
 import types
 from typing import Any
 
+from flambeau.aot import differentiable
 from flambeau.capture.capture import Options
 from flambeau.compile.backends import backend_of, register_backend
 from flambeau.compile.compiled import compiled
@@ -59,7 +60,9 @@ def compile(
     run = backend_of(backend)
     if verify:
         run = importlib.import_module("flambeau.compile.verification").Verified(run)
-    chosen = Options(run, fullgraph, frozenset(), dynamic is False, dynamic is True)
+    chosen = Options(
+        run, differentiable, fullgraph, frozenset(), dynamic is False, dynamic is True
+    )
     if disable:
         return model
     from flambeau.nn import Module

@@ -1,0 +1,62 @@
+"""A graph as its core, which computes, and its finish, which only takes views of the results.
+
+Views and detached aliases that leave a graph must share memory and history with what they are views
+of, be it an input or another output. So the core gives the tensors that own memory, and the views
+are taken from those by the ordinary operations.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flambeau.graph import Equation, Graph, Value
+from flambeau.graph.passes import memory, without_dead_code
+
+
+class Split(NamedTuple):
+    """The outputs of `core` are the first inputs of `finish`; the inputs of both follow."""
+
+    core: Graph
+    finish: Graph
+
+
+def split(graph: Graph) -> Split:
+    """The core and the finish of a graph."""
+    made = {v: e for e in graph.equations for v in e.outputs}
+    views: set[Equation] = set()
+    roots: dict[Value, None] = {}
+    for value in graph.outputs:
+        while value in made and made[value].is_view:
+            views.add(made[value])
+            value = made[value].inputs[0]
+        if value in made:
+            roots[value] = None
+    core = without_dead_code(graph.replaced(outputs=tuple(roots)))
+    taken = [e for e in graph.equations if e in views]
+    finish = Graph((*roots, *graph.inputs), taken, graph.outputs, graph.constants)
+    return Split(core, finish)
+
+
+def owners(graph: Graph) -> list[Value]:
+    """For each output, the value that owns its memory."""
+    root = memory(graph)
+    return [root[v] for v in graph.outputs]
+
+
+def needed_for(graph: Graph, outputs: tuple[Value, ...]) -> Graph:
+    """The equations that decide the given outputs: other writes are dropped, draws are not."""
+    root = memory(graph)
+    needed = set(outputs)
+    held = {root[v] for v in outputs}
+    kept = []
+    for equation in reversed(graph.equations):
+        wanted = equation.is_random or any(v in needed for v in equation.outputs)
+        if equation.target is not None:
+            wanted = root[equation.target] in held
+        if not wanted:
+            continue
+        kept.append(equation)
+        used = [*equation.values(), *([equation.target] if equation.target else [])]
+        needed.update(used)
+        held.update(root[v] for v in used)
+    return graph.replaced(equations=kept[::-1], outputs=outputs)
