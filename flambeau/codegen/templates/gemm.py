@@ -3,8 +3,9 @@
 An area of register tiles is one chunk of the thread pool. The chunk packs the panels of B that
 it needs, for one block of k (`depth`) at a time, and sweeps the panels of A over each while it is
 close to the core: no data move between cores. Rows of A are read in place unless they fall on the
-same cache lines. Panels are of even size, so there are no slow edges. The sum over k has one fixed
-order per shape: the result does not depend on the number of threads.
+same cache lines; then a chunk packs a block of them, too. Panels are of even size, so there are no
+slow edges. The sum over k has one fixed order per shape: the result does not depend on the number
+of threads.
 """
 
 from __future__ import annotations
@@ -78,9 +79,14 @@ class Generator:
         return self._rounded(self.plan.depth * self.plan.columns + self.lanes)
 
     @property
+    def area_rows(self) -> int:
+        """Panels of A of the largest chunk."""
+        return math.ceil(self.plan.row_panels / self.plan.areas[0])
+
+    @property
     def a_bytes(self) -> int:
-        """Packed A, all blocks of k."""
-        panels = self.plan.row_panels * self.k_blocks if self.plan.pack_a else 0
+        """Packed panels of A of one chunk: one block of rows and of k."""
+        panels = min(self.plan.row_block, self.area_rows) if self.plan.pack_a else 0
         return self.a_panel * panels * size_of(self.element)
 
     @property
@@ -93,7 +99,7 @@ class Generator:
 
     @property
     def keeps_b(self) -> bool:
-        return math.ceil(self.plan.row_panels / self.plan.areas[0]) > self.plan.row_block
+        return self.area_rows > self.plan.row_block
 
     def _rounded(self, count: int) -> int:
         line = 64 // size_of(self.element)
@@ -133,10 +139,6 @@ class Generator:
         index = f.add(f.mul(column, ldb), k) if self.spec.trans_b else f.add(f.mul(k, ldb), column)
         return f.gep(b, index, self.stored)
 
-    def a_packed(self, f: Function, memory: Value, panel: Operand, block: Operand) -> Value:
-        index = f.add(f.mul(block, self.plan.row_panels), panel)
-        return f.gep(memory, f.mul(index, self.a_panel), self.element)
-
     # parts
 
     def variants(self) -> list[tuple[int, int]]:
@@ -163,7 +165,6 @@ class Generator:
         known = self.spec.k if self.k_blocks == 1 else k
         tail = columns % self.lanes
         masked = 0 if self.plan.pack_b else tail
-        self._prefetch(f, c, rows, columns)
         tile = microkernel.outer_product(
             f, a, b, known, rows, vectors, self.type, strides, self.plan.unroll, masked
         )
@@ -185,14 +186,6 @@ class Generator:
                 branch.otherwise()
                 microkernel.store_tile(f, tile, c, ldc, columns)
         f.ret()
-
-    def _prefetch(self, f: Function, c: Value, rows: int, columns: int) -> None:
-        """Ask for the lines of a tile of C ahead of its stores."""
-        line = 64 // size_of(self.element)
-        for i in range(rows):
-            for j in range(0, columns, line):
-                at = i * self.spec.strides[C] + j
-                f.prefetch(f.gep(c, at, self.element), write=True)
 
     def _scaled(self, f: Function, tile: microkernel.Tile) -> microkernel.Tile:
         if self.spec.alpha == 1:
@@ -277,15 +270,15 @@ class Generator:
                 else:
                     packing.panel_from_columns(self.module, name, columns, wide, ldb, self.type)
 
-    def pack_panel_a(self, f: Function, slots: Value, index: Operand) -> None:
-        """Pack panel `index` of those of all blocks of k."""
-        panel = f.urem(index, self.plan.row_panels)
-        block = f.udiv(index, self.plan.row_panels)
-        k0 = f.mul(block, self.plan.depth)
-        source = self.a_source(f, slot(f, slots, A), self.first_row(f, panel), k0)
-        target = self.a_packed(f, slot(f, slots, self.memory_slot), panel, block)
-        for rows in self._each_height(f, panel):
-            f.call(f"{self.name}_pack_a{rows}", "void", source, target, self.k_count(f, k0))
+    def pack_rows(self, f: Function, slots: Value, rows: Bounds, k0: Operand, own: Value) -> None:
+        """Pack one block of k of the panels rows[0]..rows[1] of A."""
+        with f.loop(*rows) as loop:
+            source = self.a_source(f, slot(f, slots, A), self.first_row(f, loop.index), k0)
+            place = f.mul(f.sub(loop.index, rows[0]), self.a_panel)
+            target = f.gep(own, place, self.element)
+            for height in self._each_height(f, loop.index):
+                name = f"{self.name}_pack_a{height}"
+                f.call(name, "void", source, target, self.k_count(f, k0))
 
     def k_count(self, f: Function, k0: Operand) -> Operand:
         """How many steps of k the block that starts at k0 has."""
@@ -318,17 +311,17 @@ class Generator:
     def compute_area(
         self, f: Function, slots: Value, rows: Bounds, columns: Bounds, own: Value
     ) -> None:
-        """All tiles of panels rows[0]..rows[1] and columns[0]..columns[1]; `own` holds B."""
+        """All tiles of panels rows[0]..rows[1] and columns[0]..columns[1]; `own` is memory."""
         with f.loop(0, self.k_blocks) as blocks:
             k0 = f.mul(blocks.index, self.plan.depth)
             if not self.keeps_b:
-                self._compute_rows(f, slots, rows, columns, own, blocks.index, k0, None)
+                self._compute_rows(f, slots, rows, columns, own, k0, None)
             else:
                 with f.loop(*rows, self.plan.row_block) as high:
                     end = f.minimum(f.add(high.index, self.plan.row_block), rows[1])
                     part = (high.index, end)
                     first = f.compare("eq", high.index, rows[0])
-                    self._compute_rows(f, slots, part, columns, own, blocks.index, k0, first)
+                    self._compute_rows(f, slots, part, columns, own, k0, first)
 
     def _compute_rows(
         self,
@@ -337,78 +330,74 @@ class Generator:
         rows: Bounds,
         columns: Bounds,
         own: Value,
-        block: Value,
         k0: Operand,
         first: Value | None,
     ) -> None:
         """One block of k and of rows; B is packed only if `first` (None: always)."""
+        if self.plan.pack_a:
+            self.pack_rows(f, slots, rows, k0, own)
         with f.loop(*columns) as across:
             column = f.mul(across.index, self.plan.columns)
             b = self.b_source(f, slot(f, slots, B), k0, column)
             if self.plan.pack_b:
                 kept = 0 if first is None else f.sub(across.index, columns[0])
-                panel = f.gep(own, f.mul(kept, self.b_panel), self.element)
+                start = f.add(f.mul(kept, self.b_panel), self.a_bytes // size_of(self.element))
+                panel = f.gep(own, start, self.element)
                 with f.when(first) if first is not None else nullcontext():
                     for width in self._each_width(f, across.index):
                         f.call(f"{self.name}_pack_b{width}", "void", b, panel, self.k_count(f, k0))
                 b = panel
             with f.loop(*rows) as down:
-                self._compute_tile(f, slots, down.index, across.index, b, block, k0)
+                if self.plan.pack_a:
+                    place = f.mul(f.sub(down.index, rows[0]), self.a_panel)
+                    a = f.gep(own, place, self.element)
+                else:
+                    row = self.first_row(f, down.index)
+                    a = self.a_source(f, slot(f, slots, A), row, k0)
+                self._compute_tile(f, slots, (down.index, across.index), a, b, k0)
 
     def _compute_tile(
-        self,
-        f: Function,
-        slots: Value,
-        i: Value,
-        j: Value,
-        b: Value,
-        block: Value,
-        k0: Operand,
+        self, f: Function, slots: Value, tile: tuple[Value, Value], a: Value, b: Value, k0: Operand
     ) -> None:
+        i, j = tile
         row, column = self.first_row(f, i), f.mul(j, self.plan.columns)
-        if self.plan.pack_a:
-            a = self.a_packed(f, slot(f, slots, self.memory_slot), i, block)
-        else:
-            a = self.a_source(f, slot(f, slots, A), row, k0)
         c = f.add(f.mul(row, self.spec.strides[C]), column)
         at = f.gep(slot(f, slots, C), c, self.result)
         k = self.k_count(f, k0)
         for width in self._each_width(f, j):
             for height in self._each_height(f, i):
-                tile = f"{self.name}_tile_{height}x{width}"
-                f.call(tile, "void", slots, k, a, b, at, row, column, k0)
+                name = f"{self.name}_tile_{height}x{width}"
+                f.call(name, "void", slots, k, a, b, at, row, column, k0)
 
     # whole products
 
+    @property
+    def own_bytes(self) -> int:
+        """Working memory of a thread."""
+        return self.a_bytes + self.b_bytes
+
     def emit_serial(self) -> str:
-        """``serial(slots)``: the product on one thread; its memory holds A and then B."""
+        """``serial(slots)``: the product on one thread, whose memory is in the memory's cell."""
         name = f"{self.name}_serial"
         f = self.module.function(name, [("ptr", "slots")])
         (slots,) = f.arguments
-        if self.plan.pack_a:
-            with f.loop(0, self.plan.row_panels * self.k_blocks) as loop:
-                self.pack_panel_a(f, slots, loop.index)
         own = self._own_memory(f, slots, 0)
         self.compute_area(f, slots, (0, self.plan.row_panels), (0, self.column_panels), own)
         f.ret()
         return name
 
     def _own_memory(self, f: Function, slots: Value, thread: Operand) -> Value:
-        if not self.b_bytes:
+        if not self.own_bytes:
             return Value("null", "ptr")
         memory = slot(f, slots, self.memory_slot)
-        return thread_memory(f, memory, self.a_bytes, self.b_bytes, thread)
+        return thread_memory(f, memory, 0, self.own_bytes, thread)
 
     def emit_parallel(self) -> str:
-        """``parallel(slots)``: packing of A and then areas of tiles as chunks of the pool."""
+        """``parallel(slots)``: areas of tiles as chunks of the pool."""
         area = self._emit_area_chunk()
         name = f"{self.name}_parallel"
         f = self.module.function(name, [("ptr", "slots")])
         (slots,) = f.arguments
-        if self.plan.pack_a:
-            packed = self._emit_pack_chunk()
-            panels = self.plan.row_panels * self.k_blocks
-            f.parallel_for(packed, slots, panels, self.a_bytes // 8)
         down, across = self.plan.areas
         f.parallel_for(area, slots, down * across, int(self.flops / GFLOPS_GUESS))
         f.ret()
@@ -417,14 +406,6 @@ class Generator:
     @property
     def flops(self) -> float:
         return 2.0 * self.spec.m * self.spec.n * self.spec.k
-
-    def _emit_pack_chunk(self) -> str:
-        name = f"{self.name}_pack"
-        f = self.module.function(name, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
-        slots, i, _ = f.arguments
-        self.pack_panel_a(f, slots, i)
-        f.ret()
-        return name
 
     def _emit_area_chunk(self) -> str:
         name = f"{self.name}_area"
@@ -443,10 +424,8 @@ class Generator:
         f = self.module.function(chunk, [("ptr", "slots"), ("i64", "i"), ("i64", "thread")])
         slots, i, thread = f.arguments
         own = self._product_slots(f, slots, i)
-        if self.a_bytes + self.b_bytes:
-            memory = slot(f, slots, self.memory_slot)
-            mine = thread_memory(f, memory, 0, self.a_bytes + self.b_bytes, thread)
-            set_slot(f, own, self.memory_slot, mine)
+        if self.own_bytes:
+            set_slot(f, own, self.memory_slot, self._own_memory(f, slots, thread))
         f.call(serial, "void", own)
         f.ret()
         name = f"{self.name}_batch"
@@ -481,7 +460,7 @@ class Generator:
         (slots,) = f.arguments
         with f.loop(0, self.spec.batches) as loop:
             own = self._product_slots(f, slots, loop.index)
-            if self.a_bytes + self.b_bytes:
+            if self.own_bytes:
                 set_slot(f, own, self.memory_slot, slot(f, slots, self.memory_slot))
             f.call(parallel, "void", own)
         f.ret()
@@ -496,16 +475,14 @@ class Generator:
         self.emit_packers()
         for rows, columns in self.variants():
             self.emit_tile_kernel(rows, columns)
-        shared, own = self.a_bytes, self.b_bytes
         if not spec.batch:
             name = self.emit_parallel()
         elif in_chunks:
             name = self.emit_batch(self.emit_serial())
-            shared, own = 0, self.a_bytes + self.b_bytes
         else:
             name = self.emit_one_by_one(self.emit_parallel())
         time = int(self.flops * spec.batches / GFLOPS_GUESS)
-        return Kernel(name, self.pointers, self.memory_slot + 1, shared, own, time)
+        return Kernel(name, self.pointers, self.memory_slot + 1, 0, self.own_bytes, time)
 
 
 def share(f: Function, part: Operand, total: int, parts: int) -> Bounds:

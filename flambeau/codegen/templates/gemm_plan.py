@@ -11,6 +11,8 @@ from flambeau.codegen.templates.epilogue import Epilogue
 from flambeau.codegen.text import size_of
 
 A_COST = 0.3  # of fetching a panel of A from the third-level cache, in tiles
+A_PACK_COST = 0.7  # of copying it besides
+PACKED_DEPTH = 256  # fewer steps of k do not pay for a copy of A
 CACHE_WAYS = 12  # lines with equal low address bits that a first-level cache holds
 ELEMENTS = {"float32": "float", "float64": "double", "bfloat16": "bfloat"}
 GFLOPS_GUESS = 100.0  # of one thread, to estimate the time of a call
@@ -117,25 +119,27 @@ def plan(spec: GemmSpec, target: Target, threads: int) -> Plan:
     height, columns = _tile(spec, target, element)
     rows = tuple(microkernel.even_parts(spec.m, height))
     pack_a, pack_b = _packing(spec, target, len(rows))
-    depth = _depth(spec, target, len(rows), columns * size)
+    turned = spec.trans_a and not pack_a
+    depth = _depth(spec, target, len(rows), columns * size * (2 if turned else 1))
     pack_cost = (1.0 if spec.trans_b else 0.5) if pack_b else 0.0
-    grid = areas(len(rows), math.ceil(spec.n / columns), threads, pack_cost)
-    block = max(1, target.level2_bytes // 2 // (depth * height * size))
+    a_cost = A_COST + (A_PACK_COST if pack_a else 0.0)
+    grid = areas(len(rows), math.ceil(spec.n / columns), threads, pack_cost, a_cost)
+    block = _row_block(math.ceil(len(rows) / grid[0]), depth * height * size, target)
     unroll = next(u for u in (4, 2, 1) if depth % u == 0 and spec.k % u == 0)
     return Plan(rows, columns, depth, pack_a, pack_b, grid, block, unroll)
 
 
 def _tile(spec: GemmSpec, target: Target, element: str) -> tuple[int, int]:
-    """Rows and columns of a register tile: wide where there are few rows, or where rows of A fall
-    on the same lines of the first-level cache.
+    """Rows and columns of a register tile: wide where there are few rows, lower where rows of A
+    fall on the same lines of the first-level cache.
     """
     shape = microkernel.tile_shape(target, element)
     if spec.m <= 3:
         room = (target.vector_registers - 2) // (spec.m + 1)
         vectors = min(8, room, math.ceil(spec.n / shape.lanes))
         return shape.rows, max(1, vectors) * shape.lanes
-    if shape.rows > CACHE_WAYS and _on_same_lines(spec, element) and not spec.trans_a:
-        return 8, 3 * shape.lanes
+    if _on_same_lines(spec, element) and not spec.trans_a:
+        return min(shape.rows, CACHE_WAYS), shape.columns
     return shape.rows, shape.columns
 
 
@@ -149,7 +153,7 @@ def _packing(spec: GemmSpec, target: Target, row_panels: int) -> tuple[bool, boo
     element = ELEMENTS[spec.dtype]
     ragged = spec.n % target.lanes(element) and not target.masked_memory
     pack_b = spec.trans_b or row_panels > 3 or bool(ragged)
-    pack_a = spec.trans_a and _on_same_lines(spec, element) and spec.k > CACHE_WAYS
+    pack_a = spec.trans_a and _on_same_lines(spec, element) and spec.k > PACKED_DEPTH
     return pack_a and spec.n > 64, pack_b
 
 
@@ -157,19 +161,29 @@ def _depth(spec: GemmSpec, target: Target, row_panels: int, row_bytes: int) -> i
     """k of one block: a panel of B and one of A stay close to the core."""
     if row_panels <= 1:
         return max(1, spec.k)
-    most = max(64, target.level2_bytes // 32 // row_bytes // 16 * 16)
+    most = max(64, target.level2_bytes // 16 // row_bytes // 16 * 16)
     blocks = max(1, math.ceil(spec.k / most))
     return max(1, spec.k) if blocks == 1 else math.ceil(spec.k / blocks / 16) * 16
 
 
-def areas(row_panels: int, column_panels: int, threads: int, pack_cost: float) -> tuple[int, int]:
+def _row_block(panels: int, panel_bytes: int, target: Target) -> int:
+    """How many of a chunk's panels of A stay close to the core while panels of B go by."""
+    if panels * panel_bytes <= target.level2_bytes // 2:
+        return max(1, panels)
+    blocks = math.ceil(panels * panel_bytes / (target.level2_bytes // 5))
+    return max(1, math.ceil(panels / blocks))
+
+
+def areas(
+    row_panels: int, column_panels: int, threads: int, pack_cost: float, a_cost: float = A_COST
+) -> tuple[int, int]:
     """The grid of chunks with the least expected time, in tiles; each chunk packs its own B."""
     best, choice = math.inf, (1, 1)
     for down in range(1, min(row_panels, 4 * threads) + 1):
         for across in range(1, min(column_panels, 4 * threads) + 1):
             high, wide = math.ceil(row_panels / down), math.ceil(column_panels / across)
             rounds = math.ceil(down * across / threads)
-            cost = rounds * (wide * (high + pack_cost) + A_COST * high)
+            cost = rounds * (wide * (high + pack_cost) + a_cost * high)
             if cost < best:
                 best, choice = cost, (down, across)
     return choice

@@ -159,6 +159,27 @@ def test_same_bits_for_any_number_of_threads(rng):
     assert np.array_equal(*results)
 
 
+@pytest.mark.parametrize("batch", [(), (1,), (2,)])
+def test_columns_of_pages_are_packed_in_blocks_of_rows(level, rng, batch):
+    """Rows of the stored A are whole pages apart, k and rows take several blocks."""
+    m, n, k = 1024, 70, 1100
+    a = rng.standard_normal((*batch, k, m), "f4")
+    b = rng.standard_normal((*batch, k, n), "f4")
+    before, results = pool.get_num_threads(), []
+    steps = dict(batch_a=(k * m,), batch_b=(k * n,), batch_c=(m * n,)) if batch else {}
+    try:
+        for threads in (1, 2):
+            pool.set_num_threads(threads)
+            c = Guarded((*batch, m, n))
+            program = templates.gemm(m, n, k, trans_a=True, batch=batch, **steps)
+            program(a.ctypes.data, b.ctypes.data, c.address)
+            results.append(c.check().copy())
+    finally:
+        pool.set_num_threads(before)
+    assert relative(results[0], np.swapaxes(a, -1, -2).astype("f8") @ b.astype("f8")) < 3e-6
+    assert np.array_equal(*results)
+
+
 def test_one_callable_per_signature():
     assert templates.gemm(5, 6, 7) is templates.gemm(5, 6, 7)
     with target.restricted("baseline"):
