@@ -1,8 +1,9 @@
 """The random number engine of the CPU: Mersenne twister 19937, one stream of 32-bit words.
 
 Matsumoto and Nishimura, "Mersenne Twister", ACM TOMACS 8(1), 1998, with the seeding of 2002.
-NumPy's bit generator makes the words; this file keeps what surrounds them: the seed, one cached
-normal and the state's 5056-byte form, which PyTorch reads and writes too.
+NumPy's bit generator keeps the words' state and makes few of them, native code makes many
+(`twister`); this file keeps what surrounds them: the seed, one cached normal and the state's
+5056-byte form, which PyTorch reads and writes too.
 
 Invariant: all words leave in one order, whatever the number taken at a time. A law that takes
 several lots of words holds `lock` meanwhile, so that threads never share one law's words.
@@ -17,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from flambeau.core.errors import OpError, ValueRangeError, complaint
+from flambeau.runtime import twister
 
 DEFAULT_SEED = 67280421310721  # what a fresh generator starts from
 STATE_SIZE = 5056  # bytes
 BLOCK = 624  # words made at a time
 FEW = 64  # below this many words NumPy's plainest call is the quickest
+MANY = 4096  # from here on native code makes them
 
 # Where things lie in the state, in bytes.
 SEED, LEFT, NEXT = slice(0, 8), slice(8, 16), slice(16, 24)
@@ -71,6 +74,8 @@ class Engine:
             numbers = self.numbers(n)
             if n < FEW:
                 return numbers.bit_generator.random_raw(n).astype(np.uint32)
+            if n >= MANY:
+                return twister.words(numbers.bit_generator.ctypes.state_address, n)
             return numbers.integers(0, 1 << 32, n, dtype=np.uint32)
 
     def wide_words(self, n: int) -> np.ndarray:
@@ -80,6 +85,9 @@ class Engine:
             if n < FEW:
                 words = numbers.bit_generator.random_raw(2 * n)
                 return (words[0::2] << np.uint64(32)) | words[1::2]
+            if n >= MANY:
+                pairs = self.words(2 * n).view("<u8")
+                return (pairs << np.uint64(32)) | (pairs >> np.uint64(32))
             return numbers.integers(0, 1 << 64, n, dtype=np.uint64)
 
     def unit24(self, n: int) -> np.ndarray:
@@ -120,12 +128,12 @@ class Engine:
     def get_state(self) -> np.ndarray:
         """The 5056 bytes of `torch.get_rng_state()`, uint8."""
         with self.lock:
-            twister = self.numbers(0).bit_generator.state["state"]
+            twisted = self.numbers(0).bit_generator.state["state"]
             state = np.zeros(STATE_SIZE, np.uint8)
             state[SEED].view("<u8")[0] = self._seed
-            state[LEFT].view("<i4")[:] = BLOCK + 1 - twister["pos"], 1
-            state[NEXT].view("<u8")[0] = 0 if self._fresh else twister["pos"]
-            state[KEY].view("<u8")[:] = twister["key"]
+            state[LEFT].view("<i4")[:] = BLOCK + 1 - twisted["pos"], 1
+            state[NEXT].view("<u8")[0] = 0 if self._fresh else twisted["pos"]
+            state[KEY].view("<u8")[:] = twisted["key"]
             if self.cached_normal is not None:
                 state[NORMAL].view("<f8")[0] = self.cached_normal
                 state[HAS_NORMAL].view("<i4")[0] = 1
