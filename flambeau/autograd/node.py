@@ -16,11 +16,13 @@ from flambeau.autograd.decomposed import decomposed_gradients
 from flambeau.autograd.saved import restore, save, save_output
 from flambeau.autograd.views import refreshed
 from flambeau.core.context import state
+from flambeau.core.dtype import FLOAT
 from flambeau.core.errors import AutogradError, complaint
 from flambeau.core.spec import Spec
 from flambeau.ops.casts import copy
+from flambeau.ops.creation import full as zeros
 from flambeau.ops.registry import Primitive
-from flambeau.tensor.tensor import Tensor
+from flambeau.tensor.tensor import Tensor, alias
 
 _sequence = itertools.count()
 
@@ -90,6 +92,22 @@ class Passing(Node):
         return tuple(cts)
 
 
+class Constant(Node):
+    """Stands behind a gradient that was computed from values of the forward pass and does not
+    change with them, like that of relu: second derivatives are zero, not an error."""
+
+    __slots__ = ("in_specs",)
+
+    def __init__(self, of: PrimitiveNode, gradient: Spec):
+        super().__init__(list(of.edges), (gradient,))
+        self.in_specs = of.in_specs
+
+    def gradients(self, cts: list) -> tuple:
+        return tuple(None if e is None else zeros(shape=tuple(s.shape), value=0, dtype=s.dtype,
+                                                  device=s.device)
+                     for e, s in zip(self.edges, self.in_specs))
+
+
 class PrimitiveNode(Node):
     """A recorded primitive. `saved` is None once released."""
 
@@ -104,7 +122,23 @@ class PrimitiveNode(Node):
             raise AutogradError(complaint(
                 "backward", "the saved values of this graph have been freed by an earlier backward",
                 dict(node=self.name()), "Pass retain_graph=True to the earlier call."))
-        return self.rule.apply(self, cts)
+        grads = self.rule.apply(self, cts)
+        if state.grad_enabled and self.reads_operands():
+            return tuple(self._connected(g) for g in grads)
+        return grads
+
+    def reads_operands(self) -> bool:
+        """Does the rule read a value that itself has a gradient?"""
+        return self.primitive.info.get("reads_operands", False) or any(
+            self.out_specs[i].dtype.category >= FLOAT if kind == "out" else
+            self.edges[i] is not None for kind, i in self.rule.saves)
+
+    def _connected(self, gradient: Tensor | None) -> Tensor | None:
+        if isinstance(gradient, Tensor) and not gradient._requires_grad:
+            gradient = alias(gradient)
+            gradient._node, gradient._output_nr = Constant(self, gradient._spec), 0
+            gradient._requires_grad = True
+        return gradient
 
     def release(self) -> None:
         if self.rule.saves:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.autograd.node import Node, PrimitiveNode
+from flambeau.autograd.node import Constant, Node, PrimitiveNode
 from flambeau.capture import trust
 from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
 from flambeau.capture.scalars import computed, is_symbol
@@ -339,6 +339,9 @@ def tensor_facts(t: Tensor, of: Spec) -> tuple:
     return (type(t), t._spec, t._requires_grad, t._node is None, sizes)
 
 
+KNOWN = (PrimitiveNode, OutsideNode, Constant)
+
+
 def foreign_nodes(t: Tensor) -> list[Node]:
     """Nodes in the history of a result that recorded equations cannot bring back."""
     found, seen, stack = [], set(), [t._node]
@@ -347,7 +350,7 @@ def foreign_nodes(t: Tensor) -> list[Node]:
         if node is None or id(node) in seen:
             continue
         seen.add(id(node))
-        if not isinstance(node, (PrimitiveNode, OutsideNode)) or node.tensor_hooks is not None:
+        if not isinstance(node, KNOWN) or node.tensor_hooks is not None:
             found.append(node)
         stack += [e[0] for e in node.edges if e is not None and e[1] >= 0]
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from flambeau.loops.api import maximum, unary
 from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
+from flambeau.ops.creation import full
 from flambeau.ops.elementwise import pointwise
 from flambeau.ops.error_function import erf
 from flambeau.ops.pointwise import conj, sigmoid_ref
@@ -41,13 +42,18 @@ relu = pointwise("relu", relu_ref, scalar=lambda x: maximum(x, 0), low=0.1, into
                  vjp=dict(x=lambda ct, out: relu_backward(ct, out)))
 
 
+def zero_gradient(_y):
+    """The result does not change with y wherever it has a derivative."""
+    return full(shape=tuple(_y.shape), value=0, dtype=_y.dtype, device=_y.device)
+
+
 def relu_backward_ref(g, y):
     return np.where(y <= 0, g.dtype.type(0), g)
 
 
 relu_backward = pointwise(
     "relu_backward", relu_backward_ref, scalar=lambda g, y: select(y <= 0, 0, g), low=0.1,
-    names=("g", "y"), vjp=dict(g=lambda ct, y: relu_backward(ct, y)))
+    names=("g", "y"), vjp=dict(g=lambda ct, y: relu_backward(ct, y), y=zero_gradient))
 
 
 def normal_distribution(x: np.ndarray) -> np.ndarray:

@@ -193,6 +193,7 @@ max_pool = primitive(
     vjp=max_pool_vjp,
     lower=max_pool_lower,
     samples=max_pool_samples,
+    reads_operands=True,
 )
 
 
@@ -412,6 +413,7 @@ sum_pool = primitive(
     ref=sum_pool_ref,
     vjp=dict(x=sum_pool_vjp),
     samples=sum_pool_samples,
+    reads_operands=True,
 )
 
 
