@@ -11,7 +11,7 @@ from flambeau.capture.breaks import SkipFrame
 from flambeau.capture.rebuild import Builder, Unrebuildable
 from flambeau.capture.session import Session
 from flambeau.capture.sources import Source
-from flambeau.capture.tensors import Tensors, foreign_nodes, is_spent
+from flambeau.capture.tensors import Tensors, foreign_history, is_spent
 from flambeau.capture.traced import SpentNode
 from flambeau.capture.values import UNREAD
 from flambeau.graph import Graph, Value
@@ -58,10 +58,14 @@ class Outputs:
         if fake._node is not None and not is_spent(fake):
             self.live = True
             self.with_history.add(len(self.values) - 1)
-            for node in foreign_nodes(fake):
-                raise Unrebuildable(node, "a custom gradient leaves the graph")
+            self._check_history(fake)
         self._state(name, fake)
         return name
+
+    def _check_history(self, fake: Tensor) -> None:
+        for found in foreign_history(fake, self.tensors.by_fake):
+            what = "a leaf of the frame" if isinstance(found, Tensor) else "a custom gradient"
+            raise Unrebuildable(found, f"{what} is part of the history of a result")
 
     def _state(self, name: str, fake: Tensor) -> None:
         """Give the tensor what eager execution would have given it besides its data."""
@@ -96,8 +100,7 @@ class Outputs:
                 raise SkipFrame("the memory of a tensor from outside is exchanged")
             if fake._node is not None and type(fake._node).__name__ != "OutsideNode":
                 self.live = True
-                for node in foreign_nodes(fake):
-                    raise Unrebuildable(node, "a custom gradient leaves the graph")
+                self._check_history(fake)
 
     def _assign(self, source: Source, name: str, value: Any) -> None:
         target = self.builder.reads.path(source)

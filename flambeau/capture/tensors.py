@@ -342,8 +342,9 @@ def tensor_facts(t: Tensor, of: Spec) -> tuple:
 KNOWN = (PrimitiveNode, OutsideNode, Constant)
 
 
-def foreign_nodes(t: Tensor) -> list[Node]:
-    """Nodes in the history of a result that recorded equations cannot bring back."""
+def foreign_history(t: Tensor, inputs: dict[int, Input]) -> list[Node | Tensor]:
+    """Nodes in the history of a result that recorded equations cannot bring back, and leaves that
+    the frame has made."""
     found, seen, stack = [], set(), [t._node]
     while stack:
         node = stack.pop()
@@ -352,7 +353,9 @@ def foreign_nodes(t: Tensor) -> list[Node]:
         seen.add(id(node))
         if not isinstance(node, KNOWN) or node.tensor_hooks is not None:
             found.append(node)
-        stack += [e[0] for e in node.edges if e is not None and e[1] >= 0]
+        edges = [e for e in node.edges if e is not None]
+        found += [e[0] for e in edges if e[1] < 0 and id(e[0]) not in inputs]
+        stack += [e[0] for e in edges if e[1] >= 0]
     return found
 
 

@@ -405,6 +405,16 @@ def test_the_same_tensor_twice():
     close(x.grad, 2 * x.detach())
 
 
+def test_a_leaf_made_inside():
+    def f(x):
+        w = torch.ones(3, requires_grad=True)
+        return w * x, w
+
+    y, w = torch.compile(f)(torch.arange(3.0))
+    y.sum().backward()
+    assert w.grad.tolist() == [0, 1, 2]
+
+
 def test_sizes_that_change():
     w = leaf(4, 4)
     f = torch.compile(lambda x: (x @ w).relu())
