@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flambeau.compile import compile, config
 from flambeau.compile.backends import list_backends
+from flambeau.compile.explain import explain, explain_recompile
 from flambeau.compile.marks import (
     allow_in_graph,
     assume_constant_result,
@@ -27,6 +28,8 @@ __all__ = [
     "config",
     "cudagraph_mark_step_begin",
     "disable",
+    "explain",
+    "explain_recompile",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flambeau.compile import config, register_backend
 from flambeau.compile.backends import list_backends
-from flambeau.compile.explain import explain
+from flambeau.compile.explain import explain, explain_recompile
 from flambeau.compile.marks import (
     allow_in_graph,
     assume_constant_result,
@@ -27,6 +27,7 @@ __all__ = [
     "config",
     "disable",
     "explain",
+    "explain_recompile",
     "graph_break",
     "is_compiling",
     "list_backends",

@@ -23,6 +23,7 @@ from typing import Any
 from flambeau.capture import frame_layout
 from flambeau.capture.frame_hook_ir import FUNCTIONS, hook_ir
 from flambeau.capture.frame_layout import code_int
+from flambeau.runtime import jit
 
 Callback = Callable[[types.FunctionType, types.CodeType, tuple], "types.CodeType | None"]
 Lookup = Callable[..., "types.CodeType | None"]
@@ -83,7 +84,8 @@ class _Hook:
         if _api.PyThread_tss_create(ctypes.byref(self.key)) != 0:
             raise OSError("the frame hook got no thread-specific storage")
         self.index = self._request(_address("Py_DecRef"))
-        self.engine, hook_address, activate_address = self._compile()
+        with jit.alone():
+            self.engine, hook_address, activate_address = self._compile()
         self.hook_address = hook_address
         self.definition = _MethodDef(b"activate", activate_address, METH_O, None)
         make = ctypes.PYFUNCTYPE(

@@ -32,8 +32,12 @@ class Guard:
             expected = id(expected)
         return (id(self.source), self.kind, type(self.expected), expected)
 
+    def wanted(self) -> str:
+        """What must hold of the object."""
+        return DESCRIBE[self.kind](self.expected)
+
     def __repr__(self) -> str:
-        return f"{self.source!r}: {DESCRIBE[self.kind](self.expected)}"
+        return f"{self.source!r}: {self.wanted()}"
 
 
 def _short(value: Any) -> str:

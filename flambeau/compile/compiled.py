@@ -14,19 +14,22 @@ from flambeau.capture.capture import Options
 from flambeau.capture.values import static
 from flambeau.compile import config
 from flambeau.compile.frames import Offered
-from flambeau.compile.sites import Region, Site, can_capture
+from flambeau.compile.sites import FailedGuard, Region, Site, can_capture
 from flambeau.core.errors import ArgumentError, complaint
 
 regions: weakref.WeakSet[Region] = weakref.WeakSet()
 
 
-def entry_function(function: types.FunctionType, site: Site) -> Callable[..., Any]:
-    """A function with the signature of `function` that hands its raw arguments to the site."""
+def entry_function(
+    function: types.FunctionType, site: Site, call: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """A function with the signature of `function` that hands its raw arguments to the site, or to
+    `call`."""
     code = function.__code__
     names = argument_names(code)
     parameters = signature_text(code)
     text = f"def enter({parameters}): return call(function, {', '.join(names)})"
-    space: dict[str, Any] = {"call": site.call, "function": function}
+    space: dict[str, Any] = {"call": call or site.call, "function": function}
     exec(compile(text, "<flambeau enter>", "exec"), space)
     made = space["enter"]
     made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -89,6 +92,14 @@ class Compiled:
         function = self.function
         self.site = self.region.site(function.__code__, function.__globals__)
         self.enter = entry_function(function, self.site)
+
+    def explain_recompile(self, *args: Any, **kwargs: Any) -> list[FailedGuard]:
+        """What in a call with these arguments the newest program does not serve; empty if it
+        would answer."""
+        bound: list[tuple] = []
+        ask = entry_function(self.function, self.site, lambda _, *values: bound.append(values))
+        ask(*args, **kwargs)
+        return self.site.explain_recompile(self.function, bound[0])
 
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
         return self if owner is None else types.MethodType(self, owner)

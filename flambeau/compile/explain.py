@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from flambeau.capture.capture import Captured, Options
 from flambeau.compile import records
 from flambeau.compile.backends import backend_of
-from flambeau.compile.compiled import compiled
+from flambeau.compile.compiled import Compiled, compiled
+from flambeau.compile.sites import FailedGuard
+from flambeau.nn import Module
 
 
 class BreakReason(NamedTuple):
@@ -46,6 +48,19 @@ class Explanation:
         for at, found in enumerate(self.break_reasons, 1):
             lines.append(f"Break {at} at {found.where}: {found.reason}. {found.rewrite}".rstrip())
         return "\n".join(lines)
+
+
+def explain_recompile(compiled_function: Any, *args: Any, **kwargs: Any) -> list[FailedGuard]:
+    """Why a call with these arguments would be captured anew: (guard, old value, new value) of
+    each test that fails; an empty list where a program would answer."""
+    target = compiled_function
+    if isinstance(target, Module):  # compiled when it is first called
+        target = target.__dict__.get("_call") or target
+    owner = getattr(target, "__self__", None)
+    inner = getattr(target, "__func__", target)
+    if not isinstance(inner, Compiled):
+        return []
+    return inner.explain_recompile(*(() if owner is None else (owner,)), *args, **kwargs)
 
 
 def explain(f: Any, *extra: Any, **options: Any) -> Any:

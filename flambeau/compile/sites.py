@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
@@ -51,6 +51,14 @@ class Region:
 
     def reset(self) -> None:
         self.sites.clear()
+
+
+class FailedGuard(NamedTuple):
+    """A test that did not hold: where, what the program was captured with, what is there now."""
+
+    guard: str
+    old: str
+    new: str
 
 
 class Site:
@@ -249,11 +257,12 @@ class Site:
 
     def explain_recompile(
         self, function: types.FunctionType, values: tuple
-    ) -> list[tuple[str, str, str]]:
-        """(guard, value it was captured with, value now) for the newest program."""
+    ) -> list[FailedGuard]:
+        """What the newest program does not serve in this call."""
         if not self.entries:
             return []
-        return [(repr(g.source), repr(g), now) for g, now in self._failed_guards(function, values)]
+        failed = self._failed_guards(function, values)
+        return [FailedGuard(repr(g.source), g.wanted(), now) for g, now in failed]
 
 
 def changed_sizes(guard: Guard, arguments: dict[str, Any], function: Any) -> set[str]:

@@ -76,6 +76,11 @@ class Library:
         return ctypes.CFUNCTYPE(result, *parameters)(self._addresses[name])
 
 
+def alone() -> threading.RLock:  # type: ignore[valid-type]
+    """The lock to hold while calling llvmlite without this module."""
+    return _lock
+
+
 def define_symbol(name: str, address: int) -> None:
     """Make `address` known to the linker; our own names start with ``flambeau_``."""
     with _lock:
