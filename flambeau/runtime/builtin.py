@@ -8,7 +8,9 @@ a double passed on as float. Where CPython's C interface is missing, `wrap` give
 from __future__ import annotations
 
 import ctypes
+import functools
 import platform
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +39,39 @@ declare void @Py_IncRef(ptr)
 @_Py_NoneStruct = external global i8
 @PyExc_TypeError = external global ptr
 """
-_kept: list[object] = []
+READ_WORD = """declare ptr @PyLong_AsVoidPtr(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare ptr @PyErr_Occurred()
+
+; a Python number to the word at %to: 0 an address, 1 an integer, 2 a double; false if it raised
+define internal i1 @read_word(ptr %o, i64 %letter, ptr %to) nounwind {
+entry:
+  switch i64 %letter, label %pointer [ i64 1, label %integer
+                                       i64 2, label %double ]
+pointer:
+  %p = call ptr @PyLong_AsVoidPtr(ptr %o)
+  store ptr %p, ptr %to
+  %pz = icmp eq ptr %p, null
+  br i1 %pz, label %doubt, label %fine
+integer:
+  %n = call i64 @PyLong_AsLongLong(ptr %o)
+  store i64 %n, ptr %to
+  %nz = icmp eq i64 %n, -1
+  br i1 %nz, label %doubt, label %fine
+double:
+  %x = call double @PyFloat_AsDouble(ptr %o)
+  store double %x, ptr %to
+  %xz = fcmp oeq double %x, -1.0
+  br i1 %xz, label %doubt, label %fine
+doubt:
+  %e = call ptr @PyErr_Occurred()
+  %none = icmp eq ptr %e, null
+  ret i1 %none
+fine:
+  ret i1 true
+}
+"""
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -131,12 +165,30 @@ def wrap(
         types = [_CTYPES[c] for c in parameters]
         function = library.function(target, ctypes.c_int64 if status else None, *types)
         return _CtypesEntry(function, owner)
-    definition = _MethodDefinition(name.encode(), library.address(name), _FASTCALL, None)
-    _kept.append(definition)  # CPython keeps a pointer to it
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(definition), (library, owner), None)
+    return bound(name, library.address(name), (library, owner))
+
+
+def bound(
+    name: str, address: int, receiver: object, owner: object = None
+) -> Callable[..., Any]:
+    """The builtin that calls the METH_FASTCALL function at `address` with `receiver` as its `self`;
+    it keeps both objects alive."""
+    object = ctypes.py_object
+    make = ctypes.PYFUNCTYPE(object, ctypes.c_void_p, object, object)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    return make(ctypes.addressof(_definition(name, address)), receiver, owner)
+
+
+@functools.cache
+def _definition(name: str, address: int) -> _MethodDefinition:
+    """Kept for ever, as CPython keeps a pointer to it."""
+    return _MethodDefinition(name.encode(), address, _FASTCALL, None)
+
+
+def word_of(number: float, *, double: bool) -> int:
+    """A Python number as the 64-bit word that native code reads."""
+    return struct.unpack("<q", struct.pack("<d", number))[0] if double else int(number)
 
 
 class _CtypesEntry:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +27,7 @@ FAILED_CALL = 0  # the word of a frame that says which call has failed
 HEADER_WORDS = 8
 
 _IR = r"""
-declare ptr @PyLong_AsVoidPtr(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyLong_FromLong(i64)
-declare ptr @PyErr_Occurred()
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
@@ -130,8 +125,11 @@ read:
   %lp = getelementptr i64, ptr %letters, i64 %twice
   %letter = load i64, ptr %lp
   %vp = getelementptr i64, ptr %values, i64 %i
-  switch i64 %letter, label %tensor [ i64 1, label %integer
-                                      i64 2, label %double ]
+  %number = icmp ne i64 %letter, 0
+  br i1 %number, label %word, label %tensor
+word:
+  %fine = call i1 @read_word(ptr %o, i64 %letter, ptr %vp)
+  br i1 %fine, label %stored, label %fail
 tensor:
   %otp = getelementptr i8, ptr %o, i64 TYPE_PLACE
   %type = load ptr, ptr %otp
@@ -163,20 +161,6 @@ data:
   %p = load ptr, ptr %pp
   store ptr %p, ptr %vp
   br label %stored
-integer:
-  %whole = call i64 @PyLong_AsLongLong(ptr %o)
-  store i64 %whole, ptr %vp
-  %iz = icmp eq i64 %whole, -1
-  br i1 %iz, label %doubt, label %stored
-double:
-  %x = call double @PyFloat_AsDouble(ptr %o)
-  store double %x, ptr %vp
-  %xz = fcmp oeq double %x, -1.0
-  br i1 %xz, label %doubt, label %stored
-doubt:
-  %e = call ptr @PyErr_Occurred()
-  %fine = icmp eq ptr %e, null
-  br i1 %fine, label %stored, label %fail
 stored:
   %j = add i64 %i, 1
   %more = icmp slt i64 %j, %n
@@ -258,22 +242,8 @@ def library() -> jit.Library:
     """The interpreter's code."""
     pool.library()
     head = object.__basicsize__
-    text = _IR.replace("HEADER", str(HEADER_WORDS)).replace("TYPE_PLACE", str(head - 8))
-    return jit.load(text.replace("DATA_PLACE", str(head)))
-
-
-class _Method(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("method", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-@functools.cache
-def _method() -> _Method:
-    return _Method(b"tape", library().address("entry"), 0x80, None)
+    text = builtin.READ_WORD + _IR.replace("HEADER", str(HEADER_WORDS))
+    return jit.load(text.replace("TYPE_PLACE", str(head - 8)).replace("DATA_PLACE", str(head)))
 
 
 def tape(
@@ -292,11 +262,8 @@ def tape(
     specs = tuple(a.spec for a in arguments)
     if not builtin.is_supported():
         return _CtypesTape(block, tuple(arguments))
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
     owned = (block, specs, layout.kind)
-    return make(ctypes.addressof(_method()), ctypes.addressof(block), owned)
+    return builtin.bound("tape", library().address("entry"), ctypes.addressof(block), owned)
 
 
 def is_long(calls: Sequence[KernelCall]) -> bool:
@@ -318,9 +285,5 @@ class _CtypesTape:
                     return UNFIT
                 values[k] = x._array.__array_interface__["data"][0]
             else:
-                values[k] = int(x) if a.letter == INTEGER else _bits(x)
+                values[k] = builtin.word_of(x, double=a.letter == DOUBLE)
         return self.run(ctypes.addressof(self.block), ctypes.addressof(values))
-
-
-def _bits(x: float) -> int:
-    return struct.unpack("<q", struct.pack("<d", x))[0]

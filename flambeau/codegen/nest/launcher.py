@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,10 +25,6 @@ ARGUMENTS, POINTERS, SLOTS, SCRATCH_BYTES, SCRATCH_SLOTS, LAUNCHES, RUN, MESSAGE
 HEADER_WORDS = 9
 
 _IR = r"""
-declare ptr @PyLong_AsVoidPtr(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare ptr @PyErr_Occurred()
 declare ptr @PyErr_NoMemory()
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyEval_SaveThread()
@@ -184,26 +179,7 @@ read:
   %moved = add i64 %i, %scratch
   %where = select i1 %number, i64 %moved, i64 %i
   %cp = getelementptr i64, ptr %context, i64 %where
-  switch i64 %letter, label %pointer [ i64 1, label %integer
-                                       i64 2, label %double ]
-pointer:
-  %p = call ptr @PyLong_AsVoidPtr(ptr %o)
-  store ptr %p, ptr %cp
-  %pz = icmp eq ptr %p, null
-  br i1 %pz, label %doubt, label %stored
-integer:
-  %n = call i64 @PyLong_AsLongLong(ptr %o)
-  store i64 %n, ptr %cp
-  %nz = icmp eq i64 %n, -1
-  br i1 %nz, label %doubt, label %stored
-double:
-  %x = call double @PyFloat_AsDouble(ptr %o)
-  store double %x, ptr %cp
-  %xz = fcmp oeq double %x, -1.0
-  br i1 %xz, label %doubt, label %stored
-doubt:
-  %e = call ptr @PyErr_Occurred()
-  %fine = icmp eq ptr %e, null
+  %fine = call i1 @read_word(ptr %o, i64 %letter, ptr %cp)
   br i1 %fine, label %stored, label %fail
 stored:
   %j = add i64 %i, 1
@@ -296,15 +272,6 @@ class Description:
         return [*head, *self.letters, *offsets, *jobs]
 
 
-class _Method(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("method", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
 @functools.cache
 def library() -> jit.Library:
     """The launcher's code."""
@@ -312,13 +279,9 @@ def library() -> jit.Library:
     jit.define_symbol("PyExc_IndexError", ctypes.addressof(error))
     pool.library()
     scratch.library()
-    text = _IR.replace("PARALLEL_FOR", PARALLEL_FOR).replace("HEADER", str(HEADER_WORDS))
+    text = builtin.READ_WORD + _IR.replace("PARALLEL_FOR", PARALLEL_FOR)
+    text = text.replace("HEADER", str(HEADER_WORDS))
     return jit.load(text.replace("ON_STACK", str(ON_STACK)).replace("STATUS", str(STATUS_WORDS)))
-
-
-@functools.cache
-def _method() -> _Method:
-    return _Method(b"kernel", library().address("entry"), 0x80, None)
 
 
 def message_of(op: str) -> bytes:
@@ -338,10 +301,8 @@ def entry(description: Description, code: jit.Library) -> Callable[..., None]:
 def _callable(description: Description, block: ctypes.Array, owned: tuple) -> Callable[..., None]:
     if not builtin.is_supported():
         return _CtypesEntry(description, block, owned)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
-    return make(ctypes.addressof(_method()), ctypes.addressof(block), (block, *owned))
+    code, receiver = library().address("entry"), ctypes.addressof(block)
+    return builtin.bound("kernel", code, receiver, (block, *owned))
 
 
 def form(d: Description, block: int) -> forms.Form:
@@ -374,7 +335,7 @@ class _CtypesEntry:
         slots = len(d.letters) + len(d.scratch)
         context = (ctypes.c_int64 * (slots + STATUS_WORDS))()
         for k, (letter, x) in enumerate(zip(d.letters, arguments)):
-            word = struct.unpack("<q", struct.pack("<d", x))[0] if letter == DOUBLE else int(x)
+            word = builtin.word_of(x, double=letter == DOUBLE)
             context[k if k < d.pointers else k + len(d.scratch)] = word
         failed = self.launch(ctypes.addressof(self.block), ctypes.addressof(context))
         if failed == 1:

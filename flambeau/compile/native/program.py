@@ -7,7 +7,6 @@ leaves the function.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from flambeau.compile.native.calls import Call, Work
 from flambeau.compile.native.frames import FrameLayout, Frames
 from flambeau.compile.native.memory import MemoryPlan
+from flambeau.compile.native.ordering import reads_tensor
 from flambeau.core import context
 from flambeau.core.errors import IndexOutOfRange, OutOfMemoryError, complaint
 from flambeau.eager.memory import empty_array
@@ -23,7 +23,7 @@ from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
 from flambeau.graph.interpret import Untouched
 from flambeau.graph.numbers import function_of, is_number
-from flambeau.runtime import forms
+from flambeau.runtime import builtin, forms
 from flambeau.runtime import tape as tapes
 from flambeau.tensor.tensor import Tensor, make
 
@@ -65,7 +65,7 @@ class Stretch:
 
     def bind(self, word: int, letter: str, value: Any) -> None:
         if not isinstance(value, Value):
-            self.constants.append((word, bits(value, letter)))
+            self.constants.append((word, builtin.word_of(value, double=letter == "d")))
             return
         if letter != "p":
             self.relocations.append(tapes.Relocation(word, self.source(value, LETTERS[letter])))
@@ -94,11 +94,6 @@ class Stretch:
                      if any(places[v].root in outside for v in c.written)), len(self.calls))
 
 
-def bits(value: float, letter: str) -> int:
-    """A Python number as the word that a kernel reads."""
-    return int(value) if letter == "i" else struct.unpack("<q", struct.pack("<d", value))[0]
-
-
 class Program:
     """`run(*inputs)` gives the outputs; it raises Misfit or Untouched where nothing was done."""
 
@@ -108,10 +103,10 @@ class Program:
         self.work = work  # keeps the kernels alive
         self.stretches: list[Stretch] = []
         self.names: dict[Value, str] = {}
+        self.views = {e.outputs[0]: e for e in graph.equations if e.is_view}
         self.space: dict[str, Any] = {
             "alias": alias, "written": written, "make": make, "empty": empty_array,
             "state": context.state, "Untouched": Untouched, "Misfit": Misfit, "fail": self.fail}
-        self.head: list[str] = []
         self.lines: list[tuple[str, bool]] = []  # (text, whether it has an effect outside)
         self.arena_tensors: list[tuple[Value, str]] = []
         self.word = FIRST_CONTEXT
@@ -144,7 +139,7 @@ class Program:
             if isinstance(piece, Call):
                 pending.append(piece)
                 continue
-            if not (is_number(piece.op) and not any(is_tensor(v) for v in piece.values())):
+            if not is_number(piece.op) or reads_tensor(piece):
                 self.flush(pending)
                 pending = []
             self.step(piece)
@@ -251,10 +246,6 @@ class Program:
             f"{self.constant(dict(equation.params))})")
         self.line(f"{known} = {made}", [*self.used(equation), known])
         return known
-
-    @property
-    def views(self) -> dict[Value, Equation]:
-        return {e.outputs[0]: e for e in self.graph.equations if e.is_view}
 
     # putting it together
 
