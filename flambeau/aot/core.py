@@ -45,18 +45,4 @@ def owners(graph: Graph) -> list[Value]:
 
 def needed_for(graph: Graph, outputs: tuple[Value, ...]) -> Graph:
     """The equations that decide the given outputs: other writes are dropped, draws are not."""
-    root = memory(graph)
-    needed = set(outputs)
-    held = {root[v] for v in outputs}
-    kept = []
-    for equation in reversed(graph.equations):
-        wanted = equation.is_random or any(v in needed for v in equation.outputs)
-        if equation.target is not None:
-            wanted = root[equation.target] in held
-        if not wanted:
-            continue
-        kept.append(equation)
-        used = [*equation.values(), *([equation.target] if equation.target else [])]
-        needed.update(used)
-        held.update(root[v] for v in used)
-    return graph.replaced(equations=kept[::-1], outputs=outputs)
+    return without_dead_code(graph.replaced(outputs=outputs), effects=False)

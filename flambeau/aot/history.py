@@ -159,7 +159,7 @@ def reads(equations: Sequence[Equation]) -> list[Value]:
     made: set[Value] = set()
     found: dict[Value, None] = {}
     for equation in equations:
-        for value in (*equation.values(), *([equation.target] if equation.target else [])):
+        for value in equation.uses():
             if value not in made:
                 found[value] = None
         made.update(equation.outputs)

@@ -34,12 +34,13 @@ def halves(joint: Joint, inputs: int, outputs: int) -> tuple[Graph, Graph]:
     )
     rest = graph.equations[joint.forward :]
     gradients = graph.outputs[outputs:]
-    outside = [v for v in reads(rest) if v not in graph.constants]
-    outside += [v for v in gradients if v not in outside and not any(v in e.outputs for e in rest)]
+    made = {v for e in rest for v in e.outputs}
+    read = [*reads(rest), *(v for v in gradients if v not in made)]
+    outside = [v for v in dict.fromkeys(read) if v not in graph.constants]
     second = without_dead_code(Graph(outside, rest, gradients, graph.constants))
     used = {*reads(second.equations), *gradients}
     second = second.replaced(inputs=[v for v in outside if v in used])
-    if any(v in second.writes() for v in outside):
+    if second.writes() & set(outside):
         raise Unsupported("the backward pass writes to memory of the forward pass")
     return first, second
 

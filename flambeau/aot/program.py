@@ -77,7 +77,7 @@ class JointProgram:
         self.backend, self.lock = backend, threading.Lock()
         self.history = history = History(self.core, inputs)
         self.differentiable = history.differentiable
-        self.live = [k for k in history.live if self._is_wanted(k, graph, wanted)]
+        self.live = self._wanted_of(history.live, graph, wanted)
         if not self.live:
             raise Unsupported("no output has a history")
         joint = history.joint(self.live)
@@ -97,10 +97,11 @@ class JointProgram:
         examples = [inputs[k] for k in self.tensors]
         self.run = backend(self.forward.graph, examples)
 
-    def _is_wanted(self, k: int, graph: Graph, wanted: set[int]) -> bool:
-        """Does an output that needs a history live in the memory of this output of the core?"""
+    def _wanted_of(self, live: list[int], graph: Graph, wanted: set[int]) -> list[int]:
+        """Outputs of the core in whose memory an output lives that needs its history."""
         roots = owners(graph)
-        return any(roots[n] is self.core.outputs[k] for n in wanted)
+        memory = {roots[n] for n in wanted}
+        return [k for k in live if self.core.outputs[k] in memory]
 
     def _kept_places(self) -> list[tuple[str, int]]:
         graph = self.forward.graph

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from flambeau.core.spec import Spec
+from flambeau.core.spec import WEAK, Spec
 from flambeau.ops.registry import Primitive
 
 _numbers = itertools.count()
@@ -116,6 +116,16 @@ class Equation:
             for held in self.params.values():
                 yield from _held(held)
 
+    def uses(self) -> Iterator[Value]:
+        """The Values read, and the one that is overwritten."""
+        yield from self.values()
+        if self.target is not None:
+            yield self.target
+
+    def input_specs(self) -> list[Spec | None]:
+        """The specs of the operands; a Python number has that of its class."""
+        return [v.spec if isinstance(v, Value) else _spec_of_number(v) for v in self.inputs]
+
     def replaced(self, **fields: Any) -> Equation:
         """The equation with some fields changed."""
         keep = {n: getattr(self, n) for n in self.__slots__ if n != "open_params"}
@@ -123,6 +133,12 @@ class Equation:
 
     def __repr__(self) -> str:
         return text(self, {})
+
+
+def _spec_of_number(value: Any) -> Spec | None:
+    if value is None:
+        return None
+    return WEAK[next(k for k in (bool, int, float, complex) if isinstance(value, k))]
 
 
 def _held(value: Any) -> Iterator[Value]:

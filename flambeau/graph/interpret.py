@@ -137,9 +137,7 @@ def last_uses(graph: Graph) -> list[list[Value]]:
     needed = set(graph.outputs)
     result: list[list[Value]] = []
     for equation in reversed(graph.equations):
-        here = {*equation.values(), *equation.outputs}
-        if equation.target is not None:
-            here.add(equation.target)
+        here = {*equation.uses(), *equation.outputs}
         result.append([v for v in here if v not in needed])
         needed |= here
     return result[::-1]

@@ -22,22 +22,23 @@ def renamed(equation: Equation, names: dict[Value, Value]) -> Equation:
     """The equation with some values replaced."""
     if not names:
         return equation
-    target = equation.target
-    used = [*equation.values(), target]
-    if not any(v in names for v in used if v is not None):
+    if not any(v in names for v in equation.uses()):
         return equation
+    target = equation.target
     inputs = tuple(names.get(v, v) if isinstance(v, Value) else v for v in equation.inputs)
     return equation.replaced(inputs=inputs, target=names.get(target, target) if target else None)
 
 
-def without_dead_code(graph: Graph) -> Graph:
+def without_dead_code(graph: Graph, effects: bool = True) -> Graph:
     """Drop equations without effect whose outputs nobody reads.
 
-    A write into memory that the graph made itself counts as read only if that memory is.
+    A write into memory that the graph made itself counts as read only if that memory is; without
+    `effects` that holds for memory from outside as well. Random draws always stay.
     """
     root = memory(graph)
-    outside = {*graph.inputs, *graph.constants}
-    live = {root[v] for v in graph.outputs} | {root[v] for v in outside}
+    live = {root[v] for v in graph.outputs}
+    if effects:
+        live.update(graph.inputs, graph.constants)
     needed: set[Value] = set(graph.outputs)
     kept = []
     for equation in reversed(graph.equations):
@@ -48,7 +49,7 @@ def without_dead_code(graph: Graph) -> Graph:
         if not wanted:
             continue
         kept.append(equation)
-        used = [*equation.values(), *([equation.target] if equation.target else [])]
+        used = list(equation.uses())
         needed.update(used)
         live.update(root[v] for v in used)
     return graph.replaced(equations=kept[::-1])
@@ -68,7 +69,7 @@ def without_final_copies(graph: Graph) -> Graph:
     uses: dict[Value, int] = {}
     root = memory(graph)
     for equation in graph.equations:
-        for value in (*equation.values(), *([equation.target] if equation.target else [])):
+        for value in equation.uses():
             uses[root[value]] = uses.get(root[value], 0) + 1
     for value in graph.outputs:
         uses[root[value]] = uses.get(root[value], 0) + 1

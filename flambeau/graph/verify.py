@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flambeau.core.errors import FlambeauError, complaint
-from flambeau.core.spec import WEAK
 from flambeau.graph.graph import Equation, Graph, Value
 
 
@@ -34,8 +33,7 @@ def verify(graph: Graph) -> None:
 
 
 def _check_uses(equation: Equation, defined: set[Value]) -> None:
-    used = [*equation.values(), *([equation.target] if equation.target else [])]
-    for value in used:
+    for value in equation.uses():
         if value not in defined:
             raise _fail(f"{value!r} must be defined before it is used", equation)
     if (equation.target is None) is not bool(equation.outputs):
@@ -45,18 +43,10 @@ def _check_uses(equation: Equation, defined: set[Value]) -> None:
 def _check_specs(equation: Equation) -> None:
     if isinstance(equation.op, str) or equation.target is not None or equation.open_params:
         return
-    specs = [v.spec if isinstance(v, Value) else _number(v) for v in equation.inputs]
-    got = equation.op.meta(*specs, **equation.params)
+    got = equation.op.meta(*equation.input_specs(), **equation.params)
     if equation.is_view:
         got = got[0]
     results = got if equation.several else (got,)
     for value, spec in zip(equation.outputs, results):
         if repr(value.spec) != repr(spec):
             raise _fail(f"the op gives {spec!r}", equation)
-
-
-def _number(value: object) -> object:
-    if value is None:
-        return None
-    kind = next(k for k in (bool, int, float, complex) if isinstance(value, k))
-    return WEAK[kind]

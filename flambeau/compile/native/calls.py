@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flambeau.compile.native.epilogues import Activated
+from flambeau.compile.native.segments import is_plain
 from flambeau.core import logs
 from flambeau.core.errors import FlambeauError
 from flambeau.eager.native import nests
@@ -45,10 +46,8 @@ def uses(work: Work) -> Iterator[Value]:
     if isinstance(work, Call):
         yield from work.uses()
         return
-    yield from work.values()
+    yield from work.uses()
     yield from work.outputs
-    if work.target is not None:
-        yield work.target
 
 
 def single(equation: Equation, activation: str = "") -> Work:
@@ -56,7 +55,7 @@ def single(equation: Equation, activation: str = "") -> Work:
     which only kernels tuned by hand apply, the kernel gives the activated result."""
     if not is_native(equation):
         return equation
-    specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v) for v in equation.inputs]
+    specs = equation.input_specs()
     results = tuple(v.spec for v in equation.outputs)
     try:
         result = results if equation.several else results[0]
@@ -82,7 +81,7 @@ def activated(pair: Activated) -> list[Work]:
         return [single(product), single(relu)]
     (before,), (after,) = product.outputs, relu.outputs
     arguments = tuple(after if v is before else v for v in call.arguments)
-    return [Call(call.entry, arguments, (after,))]
+    return [Call(call.entry, arguments, (after,), equations=pair.equations)]
 
 
 def is_native(equation: Equation) -> bool:
@@ -90,6 +89,5 @@ def is_native(equation: Equation) -> bool:
     op = equation.op
     if isinstance(op, str) or equation.open_params or equation.has_effect or equation.is_view:
         return False
-    specs = [v.spec for v in (*equation.inputs, *equation.outputs) if isinstance(v, Value)]
-    return (op.name in CALLS or nests.has_lowering(op)) and all(
-        s.weak or s.device.type == "cpu" and s.numel > 0 and not s.dtype.is_complex for s in specs)
+    known = op.name in CALLS or nests.has_lowering(op)
+    return known and all(map(is_plain, (*equation.inputs, *equation.outputs)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from flambeau.graph import Graph
-from flambeau.graph.graph import Equation, Value
+from flambeau.graph.graph import Equation
 
 PRODUCTS = ("linear", "conv")
 
@@ -28,13 +29,9 @@ class Activated:
 
 def activations(graph: Graph) -> dict[Equation, Activated]:
     """product -> the pair that stands in its place; the pair's second equation is dropped."""
-    uses: dict[Value, int] = {}
-    for value in graph.outputs:
-        uses[value] = uses.get(value, 0) + 1
+    uses = Counter(graph.outputs)
     for equation in graph.equations:
-        for value in (*equation.values(), equation.target):
-            if value is not None:
-                uses[value] = uses.get(value, 0) + 1
+        uses.update(equation.uses())
     products = {e.outputs[0]: e for e in graph.equations if e.name in PRODUCTS and e.outputs}
     found = {}
     for equation in graph.equations:

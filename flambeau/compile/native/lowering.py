@@ -72,9 +72,7 @@ class Lowering:
             outs = (self.destination(equation.target),)
         else:
             outs = tuple(self.buffer(v, "t") for v in equation.outputs)
-        specs = [v.spec if isinstance(v, Value) else nests.spec_of_number(v)
-                 for v in equation.inputs]
-        made = nests.written(equation.op, specs, operands, equation.params, outs)
+        made = nests.written(equation.op, equation.input_specs(), operands, equation.params, outs)
         return list(made) if isinstance(made, (tuple, list)) else [made]
 
     def destination(self, target: Value) -> Buf:

@@ -29,6 +29,5 @@ def viewed(equation: Equation, found: dict[Value, Place]) -> Place:
     base = found[equation.inputs[0]]
     if isinstance(equation.op, str):
         return base
-    specs = [v.spec if isinstance(v, Value) else v for v in equation.inputs]
-    of, elements = equation.op.meta(*specs, **equation.params)
+    of, elements = equation.op.meta(*equation.input_specs(), **equation.params)
     return Place(base.root, base.offset + elements * of.itemsize)

@@ -105,9 +105,7 @@ def read_later(graph: Graph, parts: list, found: dict[Value, Place]) -> list[set
         result.append(set(needed))
         for e in [part] if isinstance(part, Equation) else part.equations:
             if not e.is_view:
-                needed.update(found[v].root for v in e.values())
-                if e.target is not None:
-                    needed.add(found[e.target].root)
+                needed.update(found[v].root for v in e.uses())
     return result[::-1]
 
 

@@ -35,11 +35,11 @@ class Segment:
     def accepts(self, equation: Equation, roots: dict[Value, Value]) -> bool:
         """May the equation join without memory being known by two names?"""
         target = equation.target
-        if any(v in self.hidden for v in (*equation.values(), target)):
+        if any(v in self.hidden for v in equation.uses()):
             return False
         if self.may_fail and target is not None:
             return False  # a kernel that fails has run to its end, this write included
-        for v in (*equation.values(), *((target,) if target is not None else ())):
+        for v in equation.uses():
             root = roots.get(v, v)
             names = self.touched.get(root, set()) | {v}
             if len(names) > 1 and (root in self.written or v is target):
@@ -63,12 +63,10 @@ class Segment:
         self.equations.append(equation)
         self.made.update(equation.outputs)
         self.may_fail = self.may_fail or has_indices(equation)
-        for v in (*equation.values(), *equation.outputs):
+        for v in (*equation.uses(), *equation.outputs):
             self.touched.setdefault(roots.get(v, v), set()).add(v)
         if equation.target is not None:
-            root = roots.get(equation.target, equation.target)
-            self.touched.setdefault(root, set()).add(equation.target)
-            self.written.add(root)
+            self.written.add(roots.get(equation.target, equation.target))
 
 
 def is_plain(value: object) -> bool:
@@ -102,9 +100,9 @@ def has_indices(equation: Equation) -> bool:
 
 def has_template(equation: Equation) -> bool:
     """Is there a kernel tuned by hand, which beats what the loop compiler makes?"""
-    specs = [v.spec if isinstance(v, Value) else None for v in equation.inputs]
     results = tuple(v.spec for v in equation.outputs)
     result = results if len(results) > 1 else results[0]
+    specs = equation.input_specs()
     return poolings.described(equation.op, specs, equation.params, result) is not None
 
 

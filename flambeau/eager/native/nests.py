@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
-from flambeau.core.spec import WEAK, Spec
+from flambeau.core.spec import Spec
 from flambeau.eager.native.call import NativeCall
 from flambeau.loops import expr
 from flambeau.loops.api import Buf, Scalar, broadcast, cast, const, nest
@@ -53,10 +53,6 @@ def has_lowering(primitive) -> bool:
 def number_dtype(s: Spec) -> dtypes.dtype:
     """The dtype in which a Python number reaches a kernel."""
     return dtypes.int64 if s.dtype.category <= dtypes.INTEGER else dtypes.float64
-
-
-def spec_of_number(value) -> Spec | None:
-    return None if value is None else WEAK[type(value)]
 
 
 def pointwise_written(primitive, specs: list, operands: list, out: Buf):
