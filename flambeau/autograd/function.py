@@ -17,7 +17,7 @@ from flambeau.core.dtype import FLOAT
 from flambeau.core.errors import ArgumentError, AutogradError, complaint
 from flambeau.core.spec import WEAK
 from flambeau.ops import views
-from flambeau.ops.creation import full
+from flambeau.ops.creation import like
 from flambeau.tensor.tensor import Tensor, alias
 
 
@@ -81,8 +81,7 @@ class FunctionCtx(Node):
 
     def gradients(self, cts: list) -> tuple:
         if self._materialize:
-            cts = [full(shape=tuple(s.shape), value=0, dtype=s.dtype, device=s.device)
-                   if ct is None else ct for ct, s in zip(cts, self.out_specs)]
+            cts = [like(s, 0) if ct is None else ct for ct, s in zip(cts, self.out_specs)]
         run = self._function.backward
         if run is Function.backward:
             run = self._function.vjp

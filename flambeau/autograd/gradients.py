@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flambeau.autograd.engine import fitted, run_backward
 from flambeau.autograd.node import gradient_edge
 from flambeau.core.errors import ArgumentError, AutogradError, complaint
-from flambeau.ops.creation import full
+from flambeau.ops.creation import like
 from flambeau.tensor.tensor import Tensor
 
 
@@ -36,7 +36,7 @@ def _initial(out: Tensor, ct) -> Tensor:
             raise AutogradError(complaint(
                 "backward", "grad can be implicitly created only for real scalar outputs",
                 dict(dtype=s.dtype), "Pass gradient=."))
-        return full(shape=tuple(s.shape), value=1, dtype=s.dtype, device=s.device)
+        return like(s, 1)
     if not isinstance(ct, Tensor):
         raise ArgumentError(complaint("backward", "gradients must be Tensors or None",
                                       dict(gradient=type(ct).__name__)))
@@ -90,8 +90,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None,
             "grad", "One of the differentiated Tensors appears to not have been used in the graph",
             None, "Set allow_unused=True if this is the desired behavior."))
     if materialize_grads:
-        result = [full(shape=tuple(t.shape), value=0, dtype=t.dtype, device=t.device)
-                  if r is None else r for t, r in zip(inputs, result)]
+        result = [like(t, 0) if r is None else r for t, r in zip(inputs, result)]
     return tuple(r if r is None or create_graph else r.detach() for r in result)
 
 

@@ -20,7 +20,7 @@ from flambeau.core.dtype import FLOAT
 from flambeau.core.errors import AutogradError, complaint
 from flambeau.core.spec import Spec
 from flambeau.ops.casts import copy
-from flambeau.ops.creation import full as zeros
+from flambeau.ops.creation import like
 from flambeau.ops.registry import Primitive
 from flambeau.tensor.tensor import Tensor, alias
 
@@ -103,9 +103,7 @@ class Constant(Node):
         self.in_specs = of.in_specs
 
     def gradients(self, cts: list) -> tuple:
-        return tuple(None if e is None else zeros(shape=tuple(s.shape), value=0, dtype=s.dtype,
-                                                  device=s.device)
-                     for e, s in zip(self.edges, self.in_specs))
+        return tuple(None if e is None else like(s, 0) for e, s in zip(self.edges, self.in_specs))
 
 
 class PrimitiveNode(Node):

@@ -9,7 +9,7 @@ import numpy as np
 from flambeau.loops.api import maximum, unary
 from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
-from flambeau.ops.creation import full
+from flambeau.ops.creation import like
 from flambeau.ops.elementwise import pointwise
 from flambeau.ops.error_function import erf
 from flambeau.ops.pointwise import conj, sigmoid_ref
@@ -44,7 +44,7 @@ relu = pointwise("relu", relu_ref, scalar=lambda x: maximum(x, 0), low=0.1, into
 
 def zero_gradient(_y):
     """The result does not change with y wherever it has a derivative."""
-    return full(shape=tuple(_y.shape), value=0, dtype=_y.dtype, device=_y.device)
+    return like(_y, 0)
 
 
 def relu_backward_ref(g, y):

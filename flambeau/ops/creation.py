@@ -36,6 +36,11 @@ full = primitive("full", meta=full_meta, ref=full_ref, lower=full_lower, samples
                  exact=True)
 
 
+def like(x, value):
+    """A constant of the shape, dtype and device of x, a tensor or a Spec."""
+    return full(shape=tuple(x.shape), value=value, dtype=x.dtype, device=x.device)
+
+
 def arange_meta(*, start, step, count, dtype, device=CPU) -> Spec:
     return spec(dtype, (count,), None, device)
 

@@ -56,11 +56,7 @@ def write_meta(x: Spec, src: Spec, *, layout, size, stride, offset) -> Spec:
     if tuple(src.shape) != tuple(size):
         raise OpError(complaint("as_strided_scatter", "src must have the window's size",
                                 dict(src=list(src.shape), size=list(size))))
-    return spec(x.dtype, x.shape, layout if _dense(x.shape, layout) else None, x.device)
-
-
-def _dense(shape, layout) -> bool:
-    return is_dense(shape, layout)
+    return spec(x.dtype, x.shape, layout if is_dense(x.shape, layout) else None, x.device)
 
 
 def write_ref(x, src, *, layout, size, stride, offset):
@@ -81,7 +77,7 @@ def write_vjp_src(ct, layout, size, stride, offset):
 
 
 def add_meta(src: Spec, *, shape, layout, size, stride, offset) -> Spec:
-    return spec(src.dtype, shape, layout if _dense(shape, layout) else None, src.device)
+    return spec(src.dtype, shape, layout if is_dense(shape, layout) else None, src.device)
 
 
 def add_ref(src, *, shape, layout, size, stride, offset):

@@ -46,6 +46,16 @@ def test_kernels_are_in_the_table_and_the_results_are_the_same(tmp_path):
     assert [s["ts"] for s in shown] == sorted(s["ts"] for s in shown)
 
 
+def test_a_product_and_its_activation_are_one_kernel_with_the_work_of_both():
+    layer, x = nn.Linear(200, 300), torch.randn(400, 200)
+    run = torch.compile(lambda x: layer(x).relu(), mode="sync")
+    with torch.no_grad(), profiler.profile() as prof:
+        run(x)
+    (event,) = [e for e in prof.key_averages() if e.key.startswith("kernel")]
+    assert event.key == "kernel linear+relu"
+    assert event.flops == 2 * 400 * 300 * 200 + 400 * 300
+
+
 def test_after_the_profile_the_program_is_one_again():
     step, x = trained()
     with profiler.profile() as prof:

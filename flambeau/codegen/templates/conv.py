@@ -37,7 +37,7 @@ def emit_forward(
 
     The epilogue's columns are channels and its rows are pixels (image, row, column) of y.
     """
-    if spec.dtype == "bfloat16" and not suits_winograd(spec):
+    if is_widened(spec):
         inner = emit_forward(module, f"{name}_float", as_float(spec), target, epilogue)
         dense = [Dense(0, spec.x_count), Dense(1, spec.w_count), Dense(2, spec.y_count, True)]
         dense += [Dense(3 + i, n) for i, n in enumerate(operand_counts(spec, epilogue))]
@@ -57,7 +57,7 @@ def emit_forward(
 
 def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
     """Add dx; its pointers: dy, w, dx."""
-    if spec.dtype == "bfloat16" and not suits_winograd(spec):
+    if is_widened(spec):
         inner = emit_input_gradient(module, f"{name}_float", as_float(spec), target)
         dense = Dense(0, spec.y_count), Dense(1, spec.w_count), Dense(2, spec.x_count, True)
         return WidenedKernel(module, name, target, inner, dense).emit()
@@ -74,7 +74,7 @@ def emit_input_gradient(module: Module, name: str, spec: ConvSpec, target: Targe
 
 def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Target) -> Kernel:
     """Add dw; its pointers: x, dy, dw."""
-    if spec.dtype == "bfloat16" and not suits_winograd(spec):
+    if is_widened(spec):
         inner = emit_weight_gradient(module, f"{name}_float", as_float(spec), target)
         dense = Dense(0, spec.x_count), Dense(1, spec.y_count), Dense(2, spec.w_count, True)
         return WidenedKernel(module, name, target, inner, dense).emit()
@@ -93,6 +93,11 @@ def emit_weight_gradient(module: Module, name: str, spec: ConvSpec, target: Targ
             return DepthwiseWeightLast(module, name, spec, target).emit()
         return DepthwiseWeightFirst(module, name, spec.dtype, target, spec=spec).emit()
     return WeightGradient(module, name, spec, target).emit()
+
+
+def is_widened(spec: ConvSpec) -> bool:
+    """Whether whole tensors become float32 first, since the kernel reads no bfloat16 itself."""
+    return spec.dtype == "bfloat16" and not suits_winograd(spec)
 
 
 def is_depthwise(spec: ConvSpec) -> bool:

@@ -72,6 +72,17 @@ class Filters:
         """Write `columns` target channels of a block to the weight."""
         self._runs(f, weight, block, channels, columns, True)
 
+    def store_some(
+        self, f: Function, block: Value, weight: Value, count: Operand, blocks: tuple[int, int],
+        columns: int,
+    ) -> None:  # fmt: skip
+        """`store` of `count` source channels, as many as a part of a block may have: blocks have
+        `blocks` channels, the last one the second number, and their parts at most `depth`."""
+        rests = {n % self.depth or self.depth for n in blocks}
+        for channels in sorted({min(self.depth, blocks[0]), *rests}):
+            with f.when(f.compare("eq", count, channels)):
+                self.store(f, block, weight, channels, columns)
+
     def _runs(
         self, f: Function, weight: Value, block: Value, channels: int, columns: int, back: bool
     ) -> None:

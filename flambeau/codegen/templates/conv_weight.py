@@ -428,15 +428,8 @@ class WeightGradient:
                     total = self._total(f, f.gep(at, lane, self.element))
                     f.store(total, f.gep(to, lane, self.element))
             to = f.gep(target, k * self.spec.w_strides[0], self.element)
-            for channels in self._counts():
-                with f.when(f.compare("eq", count, channels)):
-                    filters.store(f, block, to, channels, columns)
-
-    def _counts(self) -> list[int]:
-        """Source channels that a chunk of the last phase may have."""
-        depth = self.filters.depth
-        rests = {n % depth or depth for n in (self.channels, self.last_channels)}
-        return sorted({min(depth, self.channels), *rests})
+            sizes = self.channels, self.last_channels
+            filters.store_some(f, block, to, count, sizes, columns)
 
     def _total(self, f: Function, sums: Value) -> Value:
         """The shares of a vector of sums, added in order."""

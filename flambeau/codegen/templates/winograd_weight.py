@@ -301,15 +301,8 @@ class WinogradWeight:
                     sums_at, block_at = (f.gep(p, lane, self.element) for p in (at, to))
                     f.call(self.finish_kernel(), "void", sums_at, block_at)
             to = self.memory.gep(f, target, j * self.spec.w_strides[0])
-            for channels in self._counts():
-                with f.when(f.compare("eq", count, channels)):
-                    filters.store(f, block, to, channels, columns)
-
-    def _counts(self) -> list[int]:
-        """Source channels that a chunk of the last phase may have."""
-        depth = self.filters.depth
-        rests = {n % depth or depth for n in (self.channels, self.last_channels)}
-        return sorted({min(depth, self.channels), *rests})
+            sizes = self.channels, self.last_channels
+            filters.store_some(f, block, to, count, sizes, columns)
 
     def finish_kernel(self) -> str:
         """``finish(sums, block)``: one source channel, one vector of target channels.
