@@ -60,7 +60,8 @@ class ProcessContext:
         """Wait until one ends; True if all have ended. An error in one ends the others, and is
         raised here."""
         waiting = [p.sentinel for p in self.processes if p.exitcode is None]
-        _connection.wait(waiting, timeout)
+        if waiting:  # else all have ended since they were last looked at
+            _connection.wait(waiting, timeout)
         failed = next((i for i, p in enumerate(self.processes) if p.exitcode), None)
         if failed is None:
             return all(p.exitcode == 0 for p in self.processes)

@@ -68,6 +68,16 @@ def test_processes_share_memory_and_report_errors():
         multiprocessing.start_processes(fail, nprocs=1, start_method="fork")
 
 
+def test_processes_that_have_ended_are_joined_at_once():
+    counts = torch.zeros(2).share_memory_()
+    started = multiprocessing.start_processes(
+        add_rank, (counts,), nprocs=2, join=False, start_method="fork")
+    for process in started.processes:
+        process.join()
+    assert started.join() and started.join()
+    assert counts.tolist() == [1.0, 2.0]
+
+
 def test_thread_counts_are_set_and_read():
     before = torch.get_num_threads()
     try:
