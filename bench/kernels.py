@@ -22,15 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
+from timing import Call, geometric_mean, minima
 
 from flambeau.codegen import templates
 from flambeau.codegen.templates.attention_spec import AttentionSpec
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.pool_spec import PoolSpec
 from flambeau.runtime import allocator, pool
-
-Call = Callable[[], object]
-TURN_SECONDS, PAUSE_SECONDS = 0.04, 0.004
 
 
 @dataclass
@@ -230,19 +228,6 @@ def attention_cases() -> Iterator[Case]:
             yield Case(f"attention {label} {which}", flops, make)
 
 
-def turn(call: Call, clock: Callable[[], float]) -> float:
-    """The shortest time of a call in one turn."""
-    time.sleep(PAUSE_SECONDS)
-    call()
-    best, end = math.inf, time.perf_counter() + TURN_SECONDS
-    while True:
-        start = clock()
-        call()
-        best = min(best, clock() - start)
-        if time.perf_counter() > end:
-            return best
-
-
 def compare(case: Case, rounds: int) -> dict[str, object]:
     """Seconds of both sides and their ratio."""
     start = time.perf_counter()
@@ -250,8 +235,7 @@ def compare(case: Case, rounds: int) -> dict[str, object]:
     ours()
     first = time.perf_counter() - start
     clock = time.thread_time if pool.get_num_threads() == 1 else time.perf_counter
-    times = [(turn(ours, clock), turn(theirs, clock)) for _ in range(rounds)]
-    mine, other = (min(t[i] for t in times) for i in range(2))
+    mine, other = minima([ours, theirs], rounds, clock=clock)
     return {
         "name": case.name, "ours_us": mine * 1e6, "torch_us": other * 1e6, "ratio": other / mine,
         "gflops": case.flops / mine / 1e9, "first_s": first,
@@ -281,8 +265,8 @@ def main() -> None:
             )
     ratios = [float(r["ratio"]) for r in rows]
     if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"geometric mean {mean:.2f} of {len(ratios)}, lowest {min(ratios):.2f}")
+        mean, lowest = geometric_mean(ratios), min(ratios)
+        print(f"geometric mean {mean:.2f} of {len(ratios)}, lowest {lowest:.2f}")
     if chosen.json:
         with open(chosen.json, "w") as file:
             json.dump(rows, file, indent=1)

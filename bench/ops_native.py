@@ -17,6 +17,7 @@ os.environ.setdefault("FLAMBEAU_CACHE", "0")
 
 import numpy as np
 import torch
+from timing import minima
 
 from flambeau.codegen.kernel import Kernel, compile_kernel
 from flambeau.loops.api import Buf, check, maximum, nest, reduce, scan, unary
@@ -24,7 +25,7 @@ from flambeau.runtime import pool
 
 THREADS = int(os.environ.get("THREADS", "2"))
 SIZES = (14, 18, 22)
-BUDGET = 0.25  # seconds a measurement
+ROUNDS = 6
 
 
 def rows(n: int, width: int) -> tuple[int, int]:
@@ -208,25 +209,6 @@ CASES: dict[str, Callable] = dict(
 )
 
 
-def seconds(run: Callable[[], object], inner: int) -> float:
-    start = time.perf_counter()
-    for _ in range(inner):
-        run()
-    return (time.perf_counter() - start) / inner
-
-
-def compared(ours: Callable, theirs: Callable) -> tuple[float, float]:
-    """Minima of both, taken in turns."""
-    inner = max(1, int(200e-6 / max(seconds(theirs, 1), 1e-6)))
-    best = [1e9, 1e9]
-    end = time.perf_counter() + 2 * BUDGET
-    while time.perf_counter() < end:
-        for at, run in enumerate((ours, theirs)):
-            run()
-            best[at] = min(best[at], seconds(run, inner), seconds(run, inner))
-    return best[0], best[1]
-
-
 def case(name: str, n: int) -> tuple[float, float, float, Kernel]:
     lowered, inputs, reference = CASES[name](n)
     start = time.perf_counter()
@@ -239,7 +221,7 @@ def case(name: str, n: int) -> tuple[float, float, float, Kernel]:
     ]
     kernel.entry(*addresses)
     np.testing.assert_allclose(out, wanted.numpy(), rtol=2e-4, atol=2e-4 * n**0.5 / 16)
-    ours, theirs = compared(lambda: kernel.entry(*addresses), reference)
+    ours, theirs = minima([lambda: kernel.entry(*addresses), reference], ROUNDS)
     return ours, theirs, compile_seconds, kernel
 
 
