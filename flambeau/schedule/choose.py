@@ -48,6 +48,16 @@ def fold_vector(fold: Expr, width: int = 16) -> Expr | None:
     return next(v for v in (*candidates, None) if costs[v] == least)
 
 
+@lru_cache(maxsize=512)
+def folds_columns(fold: Expr, width: int = 16) -> bool:
+    """Is it cheapest to fold neighbouring results at once, one a lane?"""
+    along, values = fold_vector(fold, width), values_of(fold)
+    if along is None:
+        return True
+    least = cost_of(values, along, width)
+    return any(cost_of(values, i, width) < least for i in fold.free if extent(i) >= 2)
+
+
 def ragged_by(roots: Iterable[Expr]) -> frozenset:
     """Iterators that the extents of folds depend on: they cannot be vectors."""
     extents = [b.attr[1] for f in folds(roots) for b in bound_of(f)]

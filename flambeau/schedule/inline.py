@@ -12,13 +12,17 @@ from flambeau.loops.substitute import Substitution
 
 
 def is_pointwise_store(nest: Nest, s: Store) -> bool:
-    """Does the store fill its buffer, each element at its own point?"""
-    return s.combine is None and s.index == nest.iters and s.buf.shape == nest.shape
+    """Does the store fill its buffer, each element at its own point, in whichever order?"""
+    if s.combine is not None or len(s.index) != len(nest.iters):
+        return False
+    if s.index != nest.iters and set(s.index) != set(nest.iters):
+        return False
+    return all(i.attr[1] == n for i, n in zip(s.index, s.buf.shape))
 
 
 def values_by_buffer(nest: Nest) -> dict[str, tuple[tuple[Expr, ...], Expr]]:
     """buffer name -> (iterators, value at their point), for stores that fill their buffer."""
-    found = {s.buf.name: (nest.iters, s.value) for s in nest.stores if is_pointwise_store(nest, s)}
+    found = {s.buf.name: (s.index, s.value) for s in nest.stores if is_pointwise_store(nest, s)}
     for s in nest.stores:
         if not is_pointwise_store(nest, s):
             found.pop(s.buf.name, None)

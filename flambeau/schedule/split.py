@@ -15,7 +15,7 @@ from flambeau.loops.affine import affine, times
 from flambeau.loops.expr import Expr, apply, cast, const, item, iterator
 from flambeau.loops.nest import Buf, contiguous
 from flambeau.loops.substitute import Substitution
-from flambeau.schedule.choose import fold_vector
+from flambeau.schedule.choose import folds_columns
 from flambeau.schedule.cost import cycles, extent, trips
 from flambeau.schedule.domain import bound_of, folds, values_of
 from flambeau.schedule.flat import Flat, Put, tidied
@@ -31,14 +31,42 @@ def parted(flat: Flat, first_name: int = 0) -> list[Flat]:
     """The kernels that `flat` becomes, in order; often just itself."""
     made: list[Flat] = []
     while True:
-        big = next((f for f in folds(flat.roots()) if pieces(f, flat)), None)
-        if big is None:
+        alike = cut_together(flat)
+        if not alike:
             return [*made, flat]
-        partial, whole = cut(big, pieces(big, flat), f"{PART}{first_name + len(made)}")
-        made.append(partial)
-        flat = Flat(
-            flat.iters, tuple(replace(p, value=put_in(p.value, big, whole)) for p in flat.puts)
-        )
+        count = max(pieces(f, flat) for f in alike)
+        puts: list[Put] = []
+        for k, big in enumerate(alike):
+            partial, whole = cut(big, count, f"{PART}{first_name + len(made)}.{k}")
+            puts.extend(partial.puts)
+            flat = put_everywhere(flat, big, whole)
+        made.append(Flat(partial.iters, tuple(puts)))
+        flat = settled(flat, whole, made, f"{PART}{first_name + len(made)}.0")
+
+
+def cut_together(flat: Flat) -> list[Expr]:
+    """Folds to cut next: one, and all over the same loops that do not wait for each other."""
+    big = [f for f in folds(flat.roots()) if pieces(f, flat)]
+    alike: list[Expr] = []
+    for f in big:
+        same = not alike or (f.free, bound_of(f)) == (alike[0].free, bound_of(alike[0]))
+        if same and not any(g in alike for g in folds(values_of(f))):
+            alike.append(f)
+    return alike
+
+
+def settled(flat: Flat, whole: Expr, made: list[Flat], name: str) -> Flat:
+    """`flat`; where a fold to be cut asks for `whole`, it is computed once, into memory."""
+    waiting = (f for f in folds(flat.roots()) if f is not whole and pieces(f, flat))
+    if isinstance(whole.dtype, tuple) or not any(whole in folds(values_of(f)) for f in waiting):
+        return flat
+    outer = tuple(sorted(whole.free, key=lambda i: i.attr))
+    kept = Buf(name, tuple(i.attr[1] for i in outer), None, whole.dtype)
+    made.append(Flat(outer, (Put(kept, place(kept, outer), whole, None, outer),)))
+    read = Expr.make("at", kept.dtype, (place(kept, outer),), kept)
+    return Flat(
+        flat.iters, tuple(replace(p, value=put_in(p.value, whole, read)) for p in flat.puts)
+    )
 
 
 def pieces(fold: Expr, flat: Flat) -> int:
@@ -47,10 +75,10 @@ def pieces(fold: Expr, flat: Flat) -> int:
     if not fold.free <= iters:
         return 0
     rows = trips(fold.free)
-    along = fold_vector(fold)
-    lanes = 16 if along is not None or fold.free else 1
+    columns = folds_columns(fold)
+    lanes = 16 if not columns or fold.free else 1
     work = rows * trips(bound_of(fold)) * sum(cycles(n) for n in postorder(values_of(fold))) / lanes
-    if along is None:
+    if columns:
         rows = rows // COLUMNS_AT_ONCE
     if rows >= FEWEST_ROWS or work < 3 * PIECE_CYCLES:
         return 0
@@ -121,6 +149,12 @@ def place(b: Buf, position: tuple[Expr, ...]) -> Expr:
     for i, stride in zip(position, contiguous(b.shape)):
         total = total + i * stride
     return affine(total).expression()
+
+
+def put_everywhere(flat: Flat, old: Expr, new: Expr) -> Flat:
+    """The kernel with one value in the place of another."""
+    puts = tuple(replace(p, value=put_in(p.value, old, new)) for p in flat.puts)
+    return Flat(flat.iters, puts)
 
 
 def put_in(e: Expr, old: Expr, new: Expr) -> Expr:

@@ -100,7 +100,7 @@ def test_softmax_is_three_passes_over_a_row_with_one_exponential():
 
 def test_softmax_down_the_columns_is_a_vector_of_columns():
     assert loops(softmax(Buf("x", (32, 256)), 0)) == [
-        ["for i1<256 by 64:", "for r0<32:", "for r0<32:", "for r0<32:"]
+        ["for i0<256 by 64:", "for r0<32:", "for r0<32:", "for r0<32:"]
     ]
 
 
