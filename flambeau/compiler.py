@@ -17,6 +17,7 @@ from flambeau.compile.marks import (
     reset,
     set_stance,
     substitute_in_graph,
+    wait,
     wrap_numpy,
 )
 from flambeau.core.nearest import missing_name
@@ -38,6 +39,7 @@ __all__ = [
     "reset",
     "set_stance",
     "substitute_in_graph",
+    "wait",
     "wrap_numpy",
 ]
 

@@ -251,8 +251,8 @@ SHIFTS = (2, 5, 1)
 
 def forget_symbolic_specs() -> None:
     """Specs with symbolic sizes mean something in one capture only."""
-    for key in [k for k in _interned if any(map(is_symbol, k[1]))]:
-        del _interned[key]
+    for key in [k for k in tuple(_interned) if any(map(is_symbol, k[1]))]:
+        _interned.pop(key, None)
 
 
 def capture(frozen: Frozen, options: Options) -> Captured:

@@ -12,16 +12,7 @@ from flambeau.aot import differentiable
 from flambeau.capture.capture import Options
 from flambeau.compile.backends import backend_of, register_backend
 from flambeau.compile.compiled import compiled
-from flambeau.core.errors import ValueRangeError, complaint
-
-MODES = (
-    None,
-    "default",
-    "reduce-overhead",
-    "max-autotune",
-    "max-autotune-no-cudagraphs",
-    "sync",
-)
+from flambeau.compile.settings import settings_of
 
 
 def compile(
@@ -41,6 +32,9 @@ def compile(
     dynamic     None: numbers and sizes that change become symbolic; True: from the start; False:
                 never
     backend     a name, or (graph, example inputs) -> callable
+    mode        "sync": calls wait for their programs; "max-autotune": kernels are timed against
+                each other; other names of PyTorch's change nothing
+    options     "tier": "background" or "sync"; "max_autotune": True
     verify      run eager operations beside, and name the first operation that differs
     """
     if model is None:
@@ -54,10 +48,8 @@ def compile(
             disable=disable,
             verify=verify,
         )
-    if mode not in MODES:
-        names = ", ".join(map(repr, MODES))
-        raise ValueRangeError(complaint("compile", f"mode must be one of {names}", {"mode": mode}))
-    run = backend_of(backend)
+    settings = settings_of(mode, options)
+    run = backend_of(backend, settings._replace(wait=settings.wait or verify))
     if verify:
         run = importlib.import_module("flambeau.compile.verification").Verified(run)
     chosen = Options(

@@ -7,6 +7,7 @@ from typing import Any
 
 from flambeau.capture.outputs import eager_runner
 from flambeau.compile.native import native_runner
+from flambeau.compile.settings import Settings, settings_of
 from flambeau.core.errors import ValueRangeError, complaint
 from flambeau.graph import Graph
 
@@ -24,9 +25,8 @@ def register_backend(name: str, backend: Backend | None = None) -> Any:
 
 register_backend("eager", eager_runner)
 register_backend("interpret", eager_runner)
-register_backend("native", native_runner)
-for _other in ("inductor", "aot_eager"):
-    register_backend(_other, lambda graph, examples: BACKENDS["native"](graph, examples))
+for _name in ("native", "inductor", "aot_eager"):
+    register_backend(_name, native_runner)
 
 
 def list_backends() -> list[str]:
@@ -37,17 +37,20 @@ def list_backends() -> list[str]:
 class Chosen:
     """The backend that a call of `compile` asked for; survives pickling where the choice does."""
 
-    def __init__(self, choice: Any):
-        self.choice = choice
+    def __init__(self, choice: Any, settings: Settings):
+        self.choice, self.settings = choice, settings
 
     def __call__(self, graph: Graph, examples: list[Any]) -> Callable[..., list[Any]]:
         if callable(self.choice):
             run = self.choice(graph, examples)
             return lambda *inputs: list(run(*inputs))  # it may return a tuple
-        return BACKENDS[self.choice](graph, examples)
+        backend = BACKENDS[self.choice]
+        if backend is native_runner:
+            return native_runner(graph, examples, self.settings)
+        return backend(graph, examples)
 
 
-def backend_of(choice: Any) -> Chosen:
+def backend_of(choice: Any, settings: Settings | None = None) -> Chosen:
     """The backend for `backend=`: a name, or a callable (graph, examples) -> callable."""
     if not callable(choice) and choice not in BACKENDS:
         raise ValueRangeError(
@@ -57,4 +60,4 @@ def backend_of(choice: Any) -> Chosen:
                 {"backend": choice},
             )
         )
-    return Chosen(choice)
+    return Chosen(choice, settings_of(None) if settings is None else settings)

@@ -11,6 +11,7 @@ from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak
 from flambeau.capture.interpreter.builtin_calls import handles
 from flambeau.compile import config
+from flambeau.compile.background import worker
 from flambeau.compile.compiled import regions
 
 
@@ -117,6 +118,13 @@ def reset() -> None:
     """Forget every program."""
     for region in regions:
         region.reset()
+    worker().forget()
+
+
+def wait(timeout: float | None = None) -> bool:
+    """Wait until every program that calls have asked for is made, at most `timeout` seconds: the
+    end of a warm-up. False if some are still missing."""
+    return worker().wait(timeout)
 
 
 @contextlib.contextmanager

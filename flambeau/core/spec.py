@@ -105,7 +105,7 @@ def spec(dtype: DType, shape: Sequence[int], strides: Sequence[int] | None = Non
     if found is None:
         if len(_interned) > LIMIT:
             _interned.clear()
-        found = _interned[key] = Spec(dtype, Size(shape), strides, device, False)
+        found = _interned.setdefault(key, Spec(dtype, Size(shape), strides, device, False))
     return found
 
 

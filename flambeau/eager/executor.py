@@ -65,8 +65,7 @@ class EagerExecutor:
         key = (target._spec, signature(args, params))
         plan = primitive.plans.get(key)
         if plan is None:
-            plan = remember(primitive, key, plans.inplace_plan(
-                primitive, target._spec, specs_of(args), params))
+            plan = self.inplace_plan(primitive, key, target, args, params)
         try:
             plan(target, *args)
         except (ValueError, MemoryError) as error:
@@ -76,6 +75,11 @@ class EagerExecutor:
         if params.get("generator") is not None:  # a cached plan would keep the generator alive
             return plans.plan(primitive, specs_of(args), params)
         return remember(primitive, key, plans.plan(primitive, specs_of(args), params))
+
+    def inplace_plan(self, primitive, key: tuple, target: Tensor, args: tuple,
+                     params: dict) -> Callable:
+        made = plans.inplace_plan(primitive, target._spec, specs_of(args), params)
+        return remember(primitive, key, made)
 
 
 def refused(op: str, error: Exception, args: tuple) -> Exception:

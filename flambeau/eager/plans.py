@@ -7,7 +7,7 @@ round once. A *kernel provider* (the loop compiler) may take over an op for a si
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,14 +23,15 @@ PROVIDERS: list[Callable] = []  # (primitive, specs, params, result spec) -> pla
 INPLACE_PROVIDERS: list[Callable] = []  # (primitive, target, specs, params, plan) -> plan or None
 
 
-def plan(primitive, specs: list[Spec | None], params: dict) -> Callable:
+def plan(primitive, specs: list[Spec | None], params: dict,
+         providers: Sequence[Callable] = PROVIDERS) -> Callable:
     """The plan for one signature; raises the op's errors."""
     if primitive.kind == "view":
         return view_plan(primitive, specs, params)
     result = primitive.meta(*specs, **params)
     if on_meta(specs, result):
         return meta_plan(result)
-    for provider in PROVIDERS:
+    for provider in providers:
         made = provider(primitive, specs, params, result)
         if made is not None:
             return made
@@ -222,7 +223,9 @@ def inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Callable
     return made
 
 
-def numpy_inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Callable:
+def numpy_inplace_plan(primitive, target: Spec, specs: list, params: dict,
+                       planned: Callable = plan) -> Callable:
+    """Without a kernel of its own; `planned` gives the plan of a result that is copied."""
     if primitive.write is not None:
         return write_plan(primitive, target, specs, params)
     check_target(primitive, target, primitive.meta(*specs, **params))
@@ -235,7 +238,7 @@ def numpy_inplace_plan(primitive, target: Spec, specs: list, params: dict) -> Ca
         into = primitive.info.get("into")
         if into is not None and not params and target.numpy == wide:
             return into_plan(into, [converter(s, wide) for s in specs])
-    compute_plan = plan(primitive, specs, params)
+    compute_plan = planned(primitive, specs, params)
 
     def run(target, *args):
         if target._array is not None:

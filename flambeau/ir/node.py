@@ -6,6 +6,7 @@ and common subexpressions are shared without a pass.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -102,3 +103,12 @@ def postorder(roots: Iterable[Node]) -> Iterator[Node]:
 def nodes(roots: tuple) -> tuple:
     """`postorder` as a tuple, remembered: passes ask for the same roots again and again."""
     return tuple(postorder(roots))
+
+
+def _renew_lock() -> None:
+    """A thread that is not there after a fork may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

@@ -15,12 +15,13 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from flambeau.core import logs
 from flambeau.core.errors import OpError, complaint
 from flambeau.runtime import elf, object_cache
 
+T = TypeVar("T")
 _lock = threading.RLock()
 _EXPORTED = re.compile(r"^define (?!internal)[^@\n]*@([\w.]+)\(", re.MULTILINE)
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.]+)\(", re.MULTILINE)
@@ -74,6 +75,25 @@ class Library:
     def function(self, name: str, result: Any = None, *parameters: Any) -> Callable[..., Any]:
         """A ctypes function: it releases the GIL and costs about 0.4 us a call."""
         return ctypes.CFUNCTYPE(result, *parameters)(self._addresses[name])
+
+
+class Once(Generic[T]):
+    """A function whose result is made once, whichever thread asks first."""
+
+    def __init__(self, make: Callable[[], T]):
+        self._make = make
+        self._made: list[T] = []
+        self.__doc__ = make.__doc__
+
+    def __call__(self) -> T:
+        if not self._made:
+            with _lock:
+                if not self._made:
+                    self._made.append(self._make())
+        return self._made[0]
+
+    def is_made(self) -> bool:
+        return bool(self._made)
 
 
 def alone() -> threading.RLock:  # type: ignore[valid-type]

@@ -336,7 +336,7 @@ def set_num_threads(count: int) -> None:
         must = "the number of threads must be a positive int"
         raise ValueRangeError(complaint("set_num_threads", must, {"count": count}))
     _threads[:] = [count]
-    if library.cache_info().currsize:
+    if library.is_made():
         library().function("set_limit", None, ctypes.c_int64)(min(count, capacity()))
 
 
@@ -344,7 +344,7 @@ def _supported() -> bool:
     return sys.platform == "linux" and platform.machine() in _FUTEX
 
 
-@functools.cache
+@jit.Once
 def library() -> jit.Library:
     """The pool's code; without threads where the system is not Linux on x86-64 or AArch64."""
     machine = platform.machine()

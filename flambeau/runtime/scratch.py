@@ -8,8 +8,6 @@ on. The content is whatever the last kernel left: a kernel clears what it needs 
 
 from __future__ import annotations
 
-import functools
-
 from flambeau.runtime import jit
 
 EXPORTS = ("flambeau_scratch_take", "flambeau_scratch_give")
@@ -97,7 +95,7 @@ attributes #0 = { nounwind }
 """
 
 
-@functools.cache
+@jit.Once
 def library() -> jit.Library:
     made = jit.load(_IR.replace("SLOTS", str(SLOTS)))
     for name in EXPORTS:
@@ -107,7 +105,7 @@ def library() -> jit.Library:
 
 def empty_cache() -> None:
     """Return idle blocks to the system."""
-    if library.cache_info().currsize:
+    if library.is_made():
         library().function("release")()
 
 

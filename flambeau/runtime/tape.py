@@ -10,7 +10,6 @@ anew for each run, as a kernel may use it for its own ends.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -237,7 +236,7 @@ class KernelCall:
     context: int
 
 
-@functools.cache
+@jit.Once
 def library() -> jit.Library:
     """The interpreter's code."""
     pool.library()

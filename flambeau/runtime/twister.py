@@ -8,7 +8,6 @@ only they cost a fifth of the time.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -165,7 +164,7 @@ attributes #0 = { nounwind }
 """
 
 
-@functools.cache
+@jit.Once
 def _words() -> Callable[[int, int, int], None]:
     library = jit.load(_IR.replace("VECTOR", f"<{WIDTH} x i32>"))
     pointer = ctypes.c_void_p

@@ -9,7 +9,6 @@ calls `launch`.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -272,7 +271,7 @@ class Description:
         return [*head, *self.letters, *offsets, *jobs]
 
 
-@functools.cache
+@jit.Once
 def library() -> jit.Library:
     """The launcher's code."""
     error = ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_IndexError")

@@ -1,14 +1,17 @@
-"""The native backend: a graph as a program, and eager operations where the program does not fit."""
+"""The native backend: a graph as a program, and eager operations while there is none and where it
+does not fit."""
 
 from __future__ import annotations
 
-import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from flambeau.autograd.profiler import recording
 from flambeau.capture.outputs import alias as detached
 from flambeau.capture.outputs import bump
+from flambeau.compile import config
+from flambeau.compile.background import worker
 from flambeau.compile.native.calls import REFUSALS, Work, activated, single
 from flambeau.compile.native.epilogues import Activated
 from flambeau.compile.native.lowering import NoLoops, compiled
@@ -17,44 +20,88 @@ from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
 from flambeau.compile.native.segments import steps
-from flambeau.core import logs
+from flambeau.compile.records import CompileWarning
+from flambeau.compile.settings import Settings
+from flambeau.core import context, logs
+from flambeau.core.errors import complaint
+from flambeau.eager.executor import EagerExecutor
+from flambeau.eager.meanwhile import MeanwhileExecutor
 from flambeau.graph import Graph
 from flambeau.graph.generated import GeneratedPlan
 from flambeau.graph.graph import Equation, Value
+from flambeau.tensor.numerics import are_deterministic_algorithms_enabled
+
+PATIENCE = 0.05
+"""Seconds that a first call waits for its program: less than its capture has taken, and a small
+program is there at once."""
+meanwhile = MeanwhileExecutor()
 
 
 class NativePlan:
     """A graph as a native program, made when it is first run. Inputs of another layout than the
     program's run on eager operations: a graph may serve several sizes."""
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Graph, settings: Settings):
+        self.graph, self.settings = graph, settings
         self.sized_by_numbers = any(e.open_params for e in graph.equations)
-        self.lock = threading.Lock()
         self.program: Program | None = None
         self.profiled: Program | None = None
+        self.fault: Exception | None = None
+        self.told = self.asked = self.seen = False
         self.eager: GeneratedPlan | None = None
 
     def __call__(self, *inputs: Any) -> list[Any]:
         if self.sized_by_numbers:
             return self.otherwise(*inputs)
-        program = self.watched() if recording else self.program or self.made()
+        program = self.watched() if recording else self.program or self.wanted()
+        if program is None:
+            return self.meanwhile(*inputs)
         try:
             return program.run(*inputs)
         except Misfit:
             return self.otherwise(*inputs)
 
-    def made(self) -> Program:
-        with self.lock:
-            if self.program is None:
-                self.program = self.written(Program)
+    # The program -----------------------------------------------------------------------------
+
+    def wanted(self) -> Program | None:
+        """The program, or None while it is made in the background and where it cannot be made."""
+        if self.fault is None:
+            if self.settings.wait or are_deterministic_algorithms_enabled():
+                self.make()
+            else:
+                worker().ask(self)
+                if not self.asked:
+                    self.asked = True
+                    worker().wait_for(self, PATIENCE)
+        if self.fault is not None:
+            self.tell(self.fault)
         return self.program
+
+    def make(self) -> None:
+        """Make the program, or keep the reason why there is none."""
+        with worker().making:
+            if self.program is None and self.fault is None:
+                try:
+                    self.program = self.written(Program)
+                except Exception as fault:
+                    self.fault = fault
+
+    def tell(self, fault: Exception) -> None:
+        """Why there is no program: once, to the user's thread."""
+        if config.raise_internal_errors:
+            raise fault
+        if not self.told:
+            self.told = True
+            must = "a graph should become a program; it runs on eager operations"
+            why = {"because": f"{type(fault).__name__}: {fault}"}
+            hint = "FLAMBEAU_CHECK=1 raises the error; please report it."
+            warnings.warn(complaint("compile", must, why, hint), CompileWarning, stacklevel=2)
 
     def watched(self) -> Program:
         """The program as profilers see it."""
         from flambeau.compile.native.profiled import ProfiledProgram
 
-        with self.lock:
+        with worker().making:
             if self.profiled is None:
                 self.profiled = self.written(ProfiledProgram)
         return self.profiled
@@ -64,6 +111,19 @@ class NativePlan:
         found = places(graph)
         work = work_of(graph, found)
         return kind(graph, work, planned(graph, work, found), detached, bump)
+
+    # Without it ------------------------------------------------------------------------------
+
+    def meanwhile(self, *inputs: Any) -> list[Any]:
+        """Eager operations that wait for no kernel."""
+        if self.fault is not None or type(context.state.executor) is not EagerExecutor:
+            return self.otherwise(*inputs)
+        with context.executing(meanwhile):
+            if self.seen:
+                return self.otherwise(*inputs)
+            self.seen = True
+            with worker().resting(self):
+                return self.otherwise(*inputs)
 
     def otherwise(self, *inputs: Any) -> list[Any]:
         if self.eager is None:
@@ -84,6 +144,7 @@ def work_of(graph: Graph, found: dict[Value, Place]) -> list[Work]:
 def attempted(graph: Graph, found: dict[Value, Place], alone: set[Equation]) -> Iterator[Work]:
     parts = list(steps(graph, alone))
     for part, needed in zip(parts, read_later(graph, parts, found)):
+        worker().rest()
         if isinstance(part, Equation):
             yield single(part)
             continue
@@ -109,6 +170,11 @@ def read_later(graph: Graph, parts: list, found: dict[Value, Place]) -> list[set
     return result[::-1]
 
 
-def native_runner(graph: Graph, examples: list[Any]) -> Callable[..., list[Any]]:
+WAITING = Settings(wait=True)
+
+
+def native_runner(
+    graph: Graph, examples: list[Any], settings: Settings = WAITING
+) -> Callable[..., list[Any]]:
     """The backend: a plan that keeps its program from call to call."""
-    return NativePlan(graph)
+    return NativePlan(graph, settings)
