@@ -124,13 +124,19 @@ def fill_write(target, x, value) -> None:
     target[...] = np.asarray(value).astype(target.dtype)
 
 
+def fill_lower(outs, x, value):
+    (out,) = outs
+    return nest(out.shape, lambda i: element(value, i, out.dtype), out=out)
+
+
 def fill_samples(rng):
     for shape in [(), (3,), (0, 2)]:
         yield (rng.normal(size=shape), 0.5), {}
 
 
-fill = primitive("fill", meta=fill_meta, ref=fill_ref, write=fill_write, samples=fill_samples,
-                 exact=True, vjp=dict(x=lambda ct: ct * 0, value=lambda ct: ct.sum()))
+fill = primitive("fill", meta=fill_meta, ref=fill_ref, write=fill_write, lower=fill_lower,
+                 samples=fill_samples, exact=True,
+                 vjp=dict(x=lambda ct: ct * 0, value=lambda ct: ct.sum()))
 
 # clamp ---------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from flambeau.core.errors import ShapeError, complaint
 from flambeau.core.spec import Spec, channels_last_strides, spec
+from flambeau.loops.api import nest, store
 from flambeau.ops import views
 from flambeau.ops.elementwise import common_device
 from flambeau.ops.promotion import result_dtype
@@ -48,6 +49,27 @@ def cat_ref(*tensors, dim):
     return np.concatenate(tensors, axis=dim)
 
 
+MOST_NESTS = 64  # of one kernel: beyond, compiling it costs more than it saves
+
+
+def cat_lower(outs, *tensors, dim):
+    """One nest for each operand, which writes its slice of the result."""
+    (out,) = outs
+    if len(tensors) > MOST_NESTS or any(t.dtype is not out.dtype for t in tensors):
+        return None
+    nests, start = [], 0
+    for t in tensors:
+        if all(t.shape):
+            nests.append(slice_stored(out, t, dim, start))
+        start += t.shape[dim]
+    return tuple(nests)
+
+
+def slice_stored(out, t, dim: int, start: int):
+    """out[.., start + i, ..] = t[.., i, ..]"""
+    return nest(t.shape, lambda i: store(out, (*i[:dim], i[dim] + start, *i[dim + 1:]), t[i]))
+
+
 def cat_vjp(ct, _tensors, dim, needs):
     """Each operand gets its slice of the cotangent."""
     grads, start = [], 0
@@ -64,7 +86,8 @@ def cat_samples(rng):
         yield tuple(rng.normal(size=s) for s in shapes), dict(dim=dim)
 
 
-cat = primitive("cat", meta=cat_meta, ref=cat_ref, vjp=cat_vjp, samples=cat_samples, exact=True)
+cat = primitive("cat", meta=cat_meta, ref=cat_ref, vjp=cat_vjp, lower=cat_lower,
+                samples=cat_samples, exact=True)
 
 
 def stack_rows(tensors):

@@ -6,6 +6,7 @@ import numpy as np
 
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import const, guarded, nest
 from flambeau.ops.convolution import layout_like
 from flambeau.ops.registry import primitive
 
@@ -32,6 +33,24 @@ def pad_ref(x, *, widths, value):
     return out
 
 
+def pad_lower(outs, x, *, widths, value):
+    """What lies outside of x is not read."""
+    (out,) = outs
+    if not all(x.shape):
+        return None
+    fill = const(value, out.dtype)
+
+    def body(p):
+        here = tuple(i - a for i, (a, _) in zip(p, widths))
+        inside = None
+        for i, n, (a, b) in zip(here, x.shape, widths):
+            for limit in ([i >= 0] if a > 0 else []) + ([i < n] if b > 0 else []):
+                inside = limit if inside is None else inside & limit
+        return x[here] if inside is None else guarded(inside, x, here, fill)
+
+    return nest(out.shape, body, out=out)
+
+
 def pad_vjp(ct, widths):
     return pad(ct, widths=tuple((-a, -b) for a, b in widths), value=0)
 
@@ -42,5 +61,5 @@ def pad_samples(rng):
         yield (rng.normal(size=shape),), dict(widths=widths, value=0.5)
 
 
-pad = primitive("pad", meta=pad_meta, ref=pad_ref, vjp=dict(x=pad_vjp), samples=pad_samples,
-                exact=True)
+pad = primitive("pad", meta=pad_meta, ref=pad_ref, vjp=dict(x=pad_vjp), lower=pad_lower,
+                samples=pad_samples, exact=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import nest, store
 from flambeau.ops.registry import primitive
 from flambeau.ops.views import strided
 from flambeau.ops.windows import window_add
@@ -18,12 +19,21 @@ def flip_ref(x, *, dims):
     return np.flip(x, dims) if dims else x.copy()
 
 
+def flip_lower(outs, x, *, dims):
+    """out[i] = x[n - 1 - i]"""
+    def body(p):
+        return x[tuple(n - 1 - i if d in dims else i for d, (i, n) in enumerate(zip(p, x.shape)))]
+
+    return nest(x.shape, body, out=outs[0])
+
+
 def flip_samples(rng):
     for shape, dims in [((3,), (0,)), ((2, 3), (0, 1)), ((2, 0), (1,)), ((2,), ())]:
         yield (rng.normal(size=shape),), dict(dims=dims)
 
 
-flip = primitive("flip", meta=flip_meta, ref=flip_ref, samples=flip_samples, exact=True,
+flip = primitive("flip", meta=flip_meta, ref=flip_ref, lower=flip_lower, samples=flip_samples,
+                 exact=True,
                  vjp=dict(x=lambda ct, dims: flip(ct, dims=dims)))
 
 
@@ -35,12 +45,40 @@ def roll_ref(x, *, shifts, dims):
     return np.roll(x, shifts, dims)
 
 
+MOST_ROLLED = 3  # dimensions: every one doubles the nests
+
+
+def roll_lower(outs, x, *, shifts, dims):
+    """What stays in order moves as one block: two blocks for each rolled dimension."""
+    moved = {d: s % n for s, d in zip(shifts, dims) if (n := x.shape[d]) and s % n}
+    if len(moved) > MOST_ROLLED or len({*dims}) < len(dims):
+        return None
+    blocks = [()]
+    for d, n in enumerate(x.shape):
+        shift = moved.get(d, 0)
+        parts = [(0, n - shift, shift), (n - shift, n, 0)] if shift else [(0, n, 0)]
+        blocks = [(*b, part) for b in blocks for part in parts]
+    return tuple(block_moved(outs[0], x, b) for b in blocks)
+
+
+def block_moved(out, x, block: tuple):
+    """The block of x from `start` to `stop` in each dimension, stored at `target`."""
+    starts, stops, targets = zip(*block) if block else ((), (), ())
+
+    def body(i):
+        here = tuple(k + at for k, at in zip(i, starts))
+        return store(out, tuple(k + at for k, at in zip(i, targets)), x[here])
+
+    return nest(tuple(b - a for a, b in zip(starts, stops)), body)
+
+
 def roll_samples(rng):
     for shape, shifts, dims in [((4,), (1,), (0,)), ((2, 3), (1, -2), (0, 1)), ((0,), (2,), (0,))]:
         yield (rng.normal(size=shape),), dict(shifts=shifts, dims=dims)
 
 
-roll = primitive("roll", meta=roll_meta, ref=roll_ref, samples=roll_samples, exact=True,
+roll = primitive("roll", meta=roll_meta, ref=roll_ref, lower=roll_lower, samples=roll_samples,
+                 exact=True,
                  vjp=dict(x=lambda ct, shifts, dims: roll(
                      ct, shifts=tuple(-s for s in shifts), dims=dims)))
 

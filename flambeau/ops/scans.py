@@ -9,6 +9,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import const, guarded, nest
 from flambeau.ops.logarithms import logaddexp_ref
 from flambeau.ops.registry import primitive
 from flambeau.ops.scattering import scatter_sum
@@ -92,6 +93,20 @@ def shifted_ref(x, *, dim, reverse, fill):
     return out
 
 
+def shifted_lower(outs, x, *, dim, reverse, fill):
+    """The element beside, read where there is one."""
+    (out,) = outs
+    if not x.shape:
+        return None
+
+    def body(i):
+        beside = i[dim] + 1 if reverse else i[dim] - 1
+        inside = beside < x.shape[dim] if reverse else beside >= 0
+        return guarded(inside, x, (*i[:dim], beside, *i[dim + 1:]), const(fill, out.dtype))
+
+    return nest(x.shape, body, out=out)
+
+
 def shifted_samples(rng):
     for operands, params in line_samples(rng):
         for reverse in (False, True):
@@ -99,7 +114,8 @@ def shifted_samples(rng):
 
 
 shifted = primitive(
-    "shifted", meta=shifted_meta, ref=shifted_ref, samples=shifted_samples, exact=True,
+    "shifted", meta=shifted_meta, ref=shifted_ref, lower=shifted_lower, samples=shifted_samples,
+    exact=True,
     vjp=dict(x=lambda ct, dim, reverse: shifted(ct, dim=dim, reverse=not reverse, fill=0)))
 
 # recurrence ----------------------------------------------------------------------------------

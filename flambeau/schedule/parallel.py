@@ -16,6 +16,7 @@ from flambeau.schedule.tree import Pass
 
 CHUNK_CYCLES = 30_000  # about 10 us
 MOST_CHUNKS = 128
+BEYOND_CACHE = 2.0  # cycles that a vector of memory waits, more than from the nearest cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,9 @@ def pass_cycles(p: Pass) -> float:
     own = [e for q in p.puts for e in (q.offset, q.value)] + [v for f in p.folds for v in f.values]
     nodes = [n for n in postorder(own) if not is_index(n) and n.kind != "reduce"]
     opened = set(p.iters)
+    accesses = len(p.puts) + sum(n.kind in ("at", "at_where") for n in nodes if n.free & opened)
     points = sum(cycles(n) for n in nodes if n.free & opened) + len(p.puts) + len(p.folds)
+    points += BEYOND_CACHE * accesses
     lanes = lanes_for(p.vector, p.tail) if p.vector is not None else 1
     return trips(p.iters) / lanes * (inside + points + 2)
 
@@ -66,10 +69,14 @@ def chunks(p: Pass, ordered: set[Expr]) -> Chunks | None:
         return None
     step = total / max(1, trips(taken))
     block = max(1, ceil(grain / max(step, 1e-9)))
-    if taken[-1] in (p.vector, p.tile):
-        unit = p.lanes if taken[-1] is p.vector else p.rows
-        block = ceil(block / unit) * unit
-    return Chunks(tuple(taken), block, step)
+    unit = p.lanes if taken[-1] is p.vector else p.rows if taken[-1] is p.tile else 1
+    return Chunks(tuple(taken), even(block, extent(taken[-1]), unit), step)
+
+
+def even(block: int, whole: int, unit: int) -> int:
+    """At most about `block`, in whole units, so that the blocks of `whole` are of one size."""
+    count = max(1, ceil(whole / block))
+    return max(1, ceil(whole / count / unit)) * unit
 
 
 def chunk_count(c: Chunks) -> int | None:

@@ -75,7 +75,7 @@ def is_plain(value: object) -> bool:
         return True
     s = value.spec
     return isinstance(s, Spec) and (s.weak or (
-        s.device.type == "cpu" and s.numel > 0 and not s.dtype.is_complex
+        s.device.type == "cpu" and s.numel > 0 and nests.is_known(s.dtype)
         and all(isinstance(n, int) for n in s.shape)))
 
 

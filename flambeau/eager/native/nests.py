@@ -50,6 +50,11 @@ def has_lowering(primitive) -> bool:
     return callable(form) or form in expr.OPS
 
 
+def is_known(d: dtypes.dtype) -> bool:
+    """Has the loop language numbers of this dtype? It has neither complex ones nor float8."""
+    return not d.is_complex and (d.category != dtypes.FLOAT or d.itemsize > 1)
+
+
 def number_dtype(s: Spec) -> dtypes.dtype:
     """The dtype in which a Python number reaches a kernel."""
     return dtypes.int64 if s.dtype.category <= dtypes.INTEGER else dtypes.float64
@@ -128,8 +133,11 @@ def accepts(domain: str, d: dtypes.dtype) -> bool:
 
 def nests_of(primitive, specs: list, params: dict, results: tuple[Spec, ...]):
     """The nests of a primitive for one signature, or None."""
+    if not all(s is None or is_known(s.dtype) for s in (*specs, *results)):
+        return None
     if primitive.lower is not None:
-        operands = [operand(f"x{k}", s, None, dtypes.float64) for k, s in enumerate(specs)]
+        operands = [operand(f"x{k}", s, None, number_dtype(s)) if s is not None else None
+                    for k, s in enumerate(specs)]
         return primitive.lower(outputs(results), *operands, **params)
     if primitive.kind == "pointwise" and not params:
         return pointwise_nests(primitive, specs, results[0])
