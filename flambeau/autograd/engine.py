@@ -2,7 +2,8 @@
 
 A node runs when every recorded use of its outputs has delivered its cotangent. Cotangents of one
 output are summed; the second sum of an output writes in place, because the first made a fresh
-tensor. Nothing recurses, so graphs may be as deep as memory allows.
+tensor. Cotangents of slices of an output wait until all have come (`pieces.py`). Nothing recurses,
+so graphs may be as deep as memory allows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from flambeau.autograd.hooks import (
     run_node_hooks,
     run_tensor_hooks,
 )
-from flambeau.autograd.node import Node, gradient_edge
+from flambeau.autograd.node import Node, PrimitiveNode, gradient_edge
+from flambeau.autograd.pieces import Piece, Pieces, joined, piece_of
 from flambeau.core.context import state
 from flambeau.core.dtype import COMPLEX
 from flambeau.core.errors import AutogradError, complaint
@@ -37,6 +39,7 @@ class Run:
 
     buffers  node -> cotangents of its outputs so far
     owned    (node, output) whose buffer this run made and may write to
+    cut      nodes one of whose cotangents is in pieces
     waiting  leaf with hooks -> uses still to come and the sum so far: its hooks see the total once
     wanted   what `autograd.grad` asked for: edge -> positions; None when accumulating into leaves
     """
@@ -44,6 +47,7 @@ class Run:
     def __init__(self, wanted: dict | None, keep_graph: bool, create_graph: bool):
         self.buffers: dict[Node, list] = {}
         self.owned: set[tuple[int, int]] = set()
+        self.cut: set[Node] = set()
         self.pending: dict[Node, int] = {}
         self.waiting: dict[Tensor, list] = {}
         self.ready: list[tuple[int, int, Node]] = []
@@ -99,6 +103,8 @@ class Run:
         while self.ready:
             node = heapq.heappop(self.ready)[2]
             cts = self.buffers.pop(node, None)
+            if node in self.cut:
+                cts = [joined(ct) if type(ct) is Pieces else ct for ct in cts]
             if self.relevant is not None and node not in self.relevant:
                 cts = None
             grads = self.step(node, cts) if cts is not None else ()
@@ -127,6 +133,10 @@ class Run:
                 return []
         if node.hooks is not None:
             cts = run_node_hooks(node, "pre", cts)
+        if type(node) is PrimitiveNode and node.rule.cuts and self.may_wait(node):
+            piece = piece_of(node, cts[0])
+            if piece is not None:
+                return [piece]
         grads = node.gradients(cts)
         specs = getattr(node, "in_specs", None)
         if specs is not None:
@@ -140,12 +150,17 @@ class Run:
             node.release()
         return grads
 
+    def may_wait(self, node: PrimitiveNode) -> bool:
+        """May the gradient of a slice be put together later? Nobody looks at it alone."""
+        edge = node.edges[0]
+        return edge is not None and edge[1] >= 0 and node.hooks is None and not anomaly.enabled
+
     def continues(self, node: Node) -> bool:
         """Does anything that was asked for lie beyond this node?"""
         return any(e is not None and ((e[1] >= 0 and e[0] in self.relevant)
                                       or (id(e[0]), e[1]) in self.wanted) for e in node.edges)
 
-    def deliver(self, edge, ct: Tensor) -> None:
+    def deliver(self, edge, ct: Tensor | Piece) -> None:
         node, number = edge
         if number < 0:
             self.deliver_leaf(node, ct)
@@ -156,9 +171,17 @@ class Run:
         if buffer is None:
             buffer = self.buffers[node] = [None] * len(node.out_specs)
         before = buffer[number]
+        if type(ct) is Piece:
+            if before is None or type(before) is Pieces:
+                buffer[number] = Pieces([*(before or ()), ct])
+                self.cut.add(node)
+                return
+            ct = ct.among_zeros()
         if before is None:
             buffer[number] = ct
             return
+        if type(before) is Pieces:
+            before = joined(before)
         key = (id(node), number)
         if key in self.owned and not self.create_graph:
             buffer[number] = pointwise.add.inplace(before, before, ct)

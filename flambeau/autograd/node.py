@@ -148,12 +148,13 @@ class GradientRule:
 
     saves   ("in", i) or ("out", i) values that the rules name
     calls   (operand, rule function, argument getters)
+    cuts    is the result a part of the operand? See `flambeau.autograd.pieces`
     """
 
-    __slots__ = ("saves", "calls", "joint", "needs")
+    __slots__ = ("saves", "calls", "joint", "needs", "cuts")
 
     def __init__(self, primitive: Primitive, needs: tuple[bool, ...], several: bool):
-        self.needs = needs
+        self.needs, self.cuts = needs, primitive.info.get("cuts", False)
         self.saves: list[tuple[str, int]] = []
         rules = primitive.vjp
         if rules == "decompose":

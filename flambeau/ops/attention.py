@@ -102,7 +102,8 @@ attention = primitive("attention", meta=attention_meta, ref=attention_ref, vjp=a
 
 def backward_meta(g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, out: Spec, lse: Spec, *,
                   causal, scale):
-    return tuple(s.like(shape=tuple(s.shape)) for s in (q, k, v))
+    """Each gradient in the memory order of its operand: heads that came from one row go back."""
+    return tuple(s.preserved() for s in (q, k, v))
 
 
 def backward_ref(g, q, k, v, mask, out, lse, *, causal, scale):

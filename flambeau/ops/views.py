@@ -162,7 +162,7 @@ def slice_samples(rng):
 
 
 slice = primitive("slice", meta=slice_meta, vjp=dict(x=slice_vjp), kind="view",
-                  samples=slice_samples)
+                  samples=slice_samples, cuts=True)
 
 
 def scatter_zeros_meta(src: Spec, *, shape, dim, start, stop, step) -> Spec:
@@ -226,7 +226,7 @@ def select_samples(rng):
 
 
 select = primitive("select", meta=select_meta, vjp=dict(x=select_vjp), kind="view",
-                   samples=select_samples)
+                   samples=select_samples, cuts=True)
 
 # another dtype -------------------------------------------------------------------------------
 
