@@ -21,6 +21,7 @@ from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
 from flambeau.codegen.templates.pool_spec import PoolSpec
+from flambeau.codegen.templates.tail import Tail
 from flambeau.codegen.text import Module
 from flambeau.core.errors import DtypeError, complaint
 from flambeau.runtime import pool
@@ -48,8 +49,9 @@ def gemm(
     epilogue: Epilogue | str | None = None,
     out_dtype: str = "",
     epilogue_dtype: str = "",
+    tail: Tail | None = None,
 ) -> Program:
-    """C = alpha op(A) op(B) + beta C as ``program(a, b, c, *epilogue pointers)``.
+    """C = alpha op(A) op(B) + beta C as ``program(a, b, c, *epilogue and tail pointers)``.
 
     Leading dimensions and batch strides are in elements; a leading dimension of 0 is that of a
     contiguous matrix. C is overwritten without being read when beta is 0. For ``bfloat16`` sums are
@@ -57,7 +59,7 @@ def gemm(
     """
     spec = GemmSpec(
         m, n, k, dtype, trans_a, trans_b, lda, ldb, ldc, batch, batch_a, batch_b, batch_c,
-        alpha, beta, named(epilogue), out_dtype, epilogue_dtype,
+        alpha, beta, named(epilogue), out_dtype, epilogue_dtype, tail,
     )  # fmt: skip
     return _gemm(spec, target.host(), pool.get_num_threads())
 

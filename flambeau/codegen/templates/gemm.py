@@ -21,11 +21,12 @@ from flambeau.codegen.templates.entry import Kernel, set_slot, slot, thread_memo
 from flambeau.codegen.templates.epilogue import Place
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS, GemmSpec, Plan
 from flambeau.codegen.templates.microkernel import Strides
+from flambeau.codegen.templates.tail import PRODUCT
 from flambeau.codegen.text import Function, Module, Operand, Value, constant, size_of, vector
 from flambeau.runtime import pool
 
 Bounds = tuple[Operand, Operand]
-A, B, C = range(3)  # slots; then the epilogue's pointers and the memory
+A, B, C = range(3)  # slots; then the epilogue's pointers, the tail's and the memory
 SERIAL_FLOPS = 4_000_000  # below, the products of a batch are not cut up
 
 
@@ -49,7 +50,7 @@ class Generator:
 
     @property
     def pointers(self) -> int:
-        return 3 + (self.spec.epilogue.pointers if self.spec.epilogue else 0)
+        return self.spec.pointers
 
     @property
     def memory_slot(self) -> int:
@@ -173,19 +174,48 @@ class Generator:
             tile = self._accumulated(f, tile, c, ldc, columns, k0)
         elif self.spec.beta:
             tile = self._with_beta(f, tile, c, ldc, columns)
-        if self.spec.epilogue is None:
-            microkernel.store_tile(f, tile, c, ldc, columns)
-        elif self.k_blocks == 1:
-            tile = self._finished(f, tile, slots, row, column, columns)
+        if self.k_blocks == 1:
+            self._write(f, tile, slots, c, (row, column), columns)
+        elif self.spec.epilogue is None and self.spec.tail is None:
             microkernel.store_tile(f, tile, c, ldc, columns)
         else:
             last = f.compare("eq", f.add(k0, k), self.spec.k)
             with f.either(last) as branch:
-                done = self._finished(f, tile, slots, row, column, columns)
-                microkernel.store_tile(f, done, c, ldc, columns)
+                self._write(f, tile, slots, c, (row, column), columns)
                 branch.otherwise()
                 microkernel.store_tile(f, tile, c, ldc, columns)
         f.ret()
+
+    def _write(
+        self,
+        f: Function,
+        tile: microkernel.Tile,
+        slots: Value,
+        c: Value,
+        place: tuple[Value, Value],
+        columns: int,
+    ) -> None:
+        """Store the results of a tile for good; `place` is its row and column."""
+        if self.spec.epilogue is not None:
+            tile = self._finished(f, tile, slots, *place, columns)
+        microkernel.store_tile(f, tile, c, self.spec.strides[C], columns)
+        if self.spec.tail is not None:
+            f.call(self._tail(len(tile), columns), "void", slots, *place)
+
+    def _tail(self, rows: int, columns: int) -> str:
+        """``tail(slots, row, column)``: what follows on the results of one tile."""
+        tail, name = self.spec.tail, f"{self.name}_tail_{rows}x{columns}"
+        assert tail is not None
+        if name in self.module:
+            return name
+        f = self.module.function(name, [("ptr", "slots"), ("i64", "row"), ("i64", "column")])
+        slots, row, column = f.arguments
+        first = self.pointers - tail.pointers
+        buffers = {n: slot(f, slots, first + i) for i, n in enumerate(tail.buffers)}
+        buffers[PRODUCT] = slot(f, slots, C)
+        tail.apply(f, self.target, buffers, (row, column), (rows, columns), self.lanes)
+        f.ret()
+        return name
 
     def _scaled(self, f: Function, tile: microkernel.Tile) -> microkernel.Tile:
         if self.spec.alpha == 1:

@@ -55,9 +55,7 @@ class DotGenerator(Generator):
         tile = self._scaled(f, tile)
         if self.spec.beta:
             tile = self._with_beta(f, tile, c, ldc, columns)
-        if self.spec.epilogue is not None:
-            tile = self._finished(f, tile, slots, row, column, columns)
-        microkernel.store_tile(f, tile, c, ldc, columns)
+        self._write(f, tile, slots, c, (row, column), columns)
         f.ret()
 
     def _gathered(self, f: Function, values: list[Value]) -> list[Value]:

@@ -22,12 +22,12 @@ from flambeau.runtime import pool
 
 
 def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
-    """Add the kernel of `spec` to a module; its pointers: A, B, C, then the epilogue's."""
+    """Add the kernel of `spec` to a module; its pointers: A, B, C, the epilogue's, the tail's."""
     spec = normalised(spec)
     if not (spec.m and spec.n and spec.batches):
         f = module.function(name, [("ptr", "slots")])
         f.ret()
-        return Kernel(name, 3 + (spec.epilogue.pointers if spec.epilogue else 0), 4)
+        return Kernel(name, spec.pointers, spec.pointers + 1)
     if is_better_swapped(spec):
         inner = _emit(module, f"{name}_swapped", normalised(swapped(spec)), target)
         return with_swapped_operands(module, name, inner)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
 from flambeau.codegen.templates.epilogue import Epilogue
+from flambeau.codegen.templates.tail import Tail
 from flambeau.codegen.text import size_of
 
 A_COST = 0.3  # of fetching a panel of A from the third-level cache, in tiles
@@ -45,6 +46,7 @@ class GemmSpec:
     epilogue: Epilogue | None = None
     out_dtype: str = ""  # of C; "" is `dtype`. Only bfloat16 may differ, with float32
     epilogue_dtype: str = ""  # of the epilogue's operands; "" is that of C
+    tail: Tail | None = None  # after the epilogue, on what is stored
 
     @property
     def strides(self) -> tuple[int, int, int]:
@@ -54,6 +56,11 @@ class GemmSpec:
             self.ldb or max(1, self.k if self.trans_b else self.n),
             self.ldc or max(1, self.n),
         )
+
+    @property
+    def pointers(self) -> int:
+        """A, B, C, then the epilogue's and the tail's."""
+        return 3 + sum(x.pointers for x in (self.epilogue, self.tail) if x is not None)
 
     @property
     def batches(self) -> int:
@@ -73,7 +80,8 @@ def normalised(spec: GemmSpec) -> GemmSpec:
 def is_better_swapped(spec: GemmSpec) -> bool:
     """Whether the one column of C, contiguous, is better made as the row of C^T = B^T A^T."""
     return (
-        spec.n == 1 and spec.m > 1 and spec.strides[2] == 1 and spec.trans_a and not spec.epilogue
+        spec.n == 1 and spec.m > 1 and spec.strides[2] == 1 and spec.trans_a
+        and not spec.epilogue and not spec.tail
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flambeau.compile.native.epilogues import Activated
-from flambeau.compile.native.segments import is_plain
+from flambeau.compile.native.kinds import is_plain
 from flambeau.core import logs
 from flambeau.core.errors import FlambeauError
 from flambeau.eager.native import nests

@@ -1,14 +1,13 @@
-"""Products whose activation is applied where a tile is stored, so its result is touched once."""
+"""Convolutions whose activation is applied where a tile is stored."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flambeau.graph import Graph
-from flambeau.graph.graph import Equation
-
-PRODUCTS = ("linear", "conv")
+from flambeau.graph.graph import Equation, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,10 @@ class Activated:
     def equations(self) -> tuple[Equation, Equation]:
         return self.product, self.relu
 
+    def values(self) -> Iterator[Value]:
+        """What both read."""
+        return self.product.values()
+
     @property
     def name(self) -> str:
         return f"{self.product.name}_relu"
@@ -32,7 +35,7 @@ def activations(graph: Graph) -> dict[Equation, Activated]:
     uses = Counter(graph.outputs)
     for equation in graph.equations:
         uses.update(equation.uses())
-    products = {e.outputs[0]: e for e in graph.equations if e.name in PRODUCTS and e.outputs}
+    products = {e.outputs[0]: e for e in graph.equations if e.name == "conv" and e.outputs}
     found = {}
     for equation in graph.equations:
         product = products.get(equation.inputs[0]) if is_relu(equation) else None
@@ -47,6 +50,4 @@ def is_relu(equation: Equation) -> bool:
 
 def fits(product: Equation, relu: Equation) -> bool:
     """A convolution without bias may have a faster kernel that takes no epilogue."""
-    has_bias = product.inputs[2] is not None
-    return (product.name == "linear" or has_bias) and (
-        product.outputs[0].spec is relu.outputs[0].spec)
+    return product.inputs[2] is not None and product.outputs[0].spec is relu.outputs[0].spec

@@ -14,12 +14,14 @@ from flambeau.compile import config
 from flambeau.compile.background import worker
 from flambeau.compile.native.calls import REFUSALS, Work, activated, single
 from flambeau.compile.native.epilogues import Activated
+from flambeau.compile.native.followers import Followed
 from flambeau.compile.native.lowering import NoLoops, compiled
 from flambeau.compile.native.memory import planned
 from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
 from flambeau.compile.native.segments import steps
+from flambeau.compile.native.tails import one_kernel
 from flambeau.compile.records import CompileWarning
 from flambeau.compile.settings import Settings
 from flambeau.core import context, logs
@@ -150,6 +152,9 @@ def attempted(graph: Graph, found: dict[Value, Place], alone: set[Equation]) -> 
             continue
         if isinstance(part, Activated):
             yield from activated(part)
+            continue
+        if isinstance(part, Followed):
+            yield from one_kernel(part)
             continue
         try:
             yield compiled(part, lambda v, needed=needed: v in needed)

@@ -1,4 +1,4 @@
-"""Cutting a graph into steps: segments of loop equations, and single equations in between.
+"""Cutting a graph into steps: segments of loop equations, and single kernels in between.
 
 A segment's equations run as one program without touching Python, so within it memory must be
 known by one name only: once a piece of memory is written in a segment, the segment reaches it
@@ -11,14 +11,15 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from flambeau.compile.native.epilogues import Activated, activations
+from flambeau.compile.native.followers import Followed, followed
+from flambeau.compile.native.kinds import has_indices, is_loop
 from flambeau.compile.native.reading import is_readable
-from flambeau.core.spec import Spec
-from flambeau.eager.native import nests, poolings
 from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
 from flambeau.graph.passes import memory
 
 LONGEST = 400  # equations; compile time grows faster than a segment
+Part = Followed | Activated | Equation
 
 
 @dataclass(slots=True)
@@ -46,10 +47,10 @@ class Segment:
                 return False
         return len(self.equations) < LONGEST
 
-    def independent(self, equation: Equation, roots: dict[Value, Value]) -> bool:
-        """Does the equation read nothing that the segment computes or overwrites?"""
+    def independent(self, part: Part, roots: dict[Value, Value]) -> bool:
+        """Does it read nothing that the segment computes or overwrites?"""
         return not any(v in self.made or v in self.hidden or roots.get(v, v) in self.written
-                       for v in equation.values())
+                       for v in part.values())
 
     def see(self, view: Equation, roots: dict[Value, Value]) -> None:
         """A view of a value of the segment joins it, or hides that value from it."""
@@ -69,54 +70,17 @@ class Segment:
             self.written.add(roots.get(equation.target, equation.target))
 
 
-def is_plain(value: object) -> bool:
-    """A tensor in CPU memory with elements of known number, or a number."""
-    if not isinstance(value, Value):
-        return True
-    s = value.spec
-    return isinstance(s, Spec) and (s.weak or (
-        s.device.type == "cpu" and s.numel > 0 and nests.is_known(s.dtype)
-        and all(isinstance(n, int) for n in s.shape)))
-
-
-def is_loop(equation: Equation) -> bool:
-    """Can the equation be part of a segment?"""
-    op = equation.op
-    if isinstance(op, str) or equation.open_params or equation.is_random:
-        return False
-    if not all(map(is_plain, (*equation.inputs, *equation.outputs))):
-        return False
-    if equation.target is not None:
-        return is_plain(equation.target) and equation.target.spec.numel > 0 and (
-            op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
-    return nests.has_lowering(op) and not has_template(equation)
-
-
-def has_indices(equation: Equation) -> bool:
-    """May the equation look into memory at places that a tensor holds?"""
-    return not equation.is_view and equation.op.kind != "pointwise" and any(
-        not v.spec.weak and not v.spec.dtype.is_floating_point for v in equation.values())
-
-
-def has_template(equation: Equation) -> bool:
-    """Is there a kernel tuned by hand, which beats what the loop compiler makes?"""
-    results = tuple(v.spec for v in equation.outputs)
-    result = results if len(results) > 1 else results[0]
-    specs = equation.input_specs()
-    return poolings.described(equation.op, specs, equation.params, result) is not None
-
-
 def steps(
     graph: Graph, alone: Container[Equation] = ()
-) -> Iterator[Segment | Activated | Equation]:
-    """The graph in order, as segments and single equations; those in `alone` join no segment.
+) -> Iterator[Segment | Part]:
+    """The graph in order, as segments and single kernels; equations in `alone` join no segment.
 
     A view is a fact about memory and no step, unless a segment reads what it computed through it.
     What needs nothing of a segment does not end it: it goes before.
     """
     roots = memory(graph)
-    pairs = activations(graph)
-    done = {pair.relu for pair in pairs.values()}
+    heads: dict[Equation, Part] = {**activations(graph), **followed(graph)}
+    done = {e for part in heads.values() for e in part.equations[1:]}
     segment = Segment()
     for equation in graph.equations:
         if equation in done:
@@ -128,8 +92,9 @@ def steps(
         if loop and segment.accepts(equation, roots):
             segment.add(equation, roots)
             continue
-        if not equation.has_effect and not loop and segment.independent(equation, roots):
-            yield pairs.get(equation, equation)
+        part = heads.get(equation, equation)
+        if not equation.has_effect and not loop and segment.independent(part, roots):
+            yield part
             continue
         if segment.equations:
             yield segment
@@ -137,6 +102,6 @@ def steps(
         if loop:
             segment.add(equation, roots)
         else:
-            yield pairs.get(equation, equation)
+            yield part
     if segment.equations:
         yield segment

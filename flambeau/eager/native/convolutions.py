@@ -8,7 +8,6 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec, channels_last_strides
 from flambeau.eager.native.call import NativeCall
-from flambeau.eager.native.products import epilogue_name
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 14  # multiply-adds
@@ -54,6 +53,11 @@ def conv_spec(x: Spec, w: Spec, y: Spec, params: dict):
 def pair(values: tuple, fill: int) -> tuple[int, int]:
     """Numbers of two dimensions; a picture of one has a single row."""
     return tuple(values) if len(values) == 2 else (fill, *values)
+
+
+def epilogue_name(bias: Spec | None, activation: str) -> str | None:
+    """The epilogue for a bias, an activation or both."""
+    return "_".join(filter(None, ("" if bias is None else "bias", activation))) or None
 
 
 def conv_call(primitive, specs: list, params: dict, result,

@@ -52,14 +52,8 @@ def is_small(primitive, specs: list) -> bool:
     return specs[0].numel * columns < SMALL
 
 
-def epilogue_name(bias: Spec | None, activation: str) -> str | None:
-    """The epilogue for a bias, an activation or both."""
-    return "_".join(filter(None, ("" if bias is None else "bias", activation))) or None
-
-
-def linear_call(primitive, specs: list, params: dict, result,
-                activation: str = "") -> NativeCall | None:
-    """rows of x times W^T, bias and activation applied where a tile is stored."""
+def linear_call(primitive, specs: list, params: dict, result, tail=None) -> NativeCall | None:
+    """rows of x times W^T, the bias added where a tile is stored; then a tail for the tile."""
     if primitive.name != "linear":
         return None
     x, w, b = specs
@@ -71,12 +65,13 @@ def linear_call(primitive, specs: list, params: dict, result,
     from flambeau.codegen.templates import gemm
 
     program = gemm(rows[0], w.shape[0], x.shape[-1], x.dtype.name, False, not weight[0], rows[1],
-                   weight[1], epilogue=epilogue_name(b, activation))
+                   weight[1], epilogue=None if b is None else "bias", tail=tail)
     return NativeCall(program, (0, 1, ~0) if b is None else (0, 1, ~0, 2), (result,))
 
 
-def matmul_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
-    """Batches of products; batch strides may be anything, zero included."""
+def matmul_call(primitive, specs: list, params: dict, result, tail=None) -> NativeCall | None:
+    """Batches of products; batch strides may be anything, zero included. One that is no batch may
+    have a tail."""
     if primitive.name != "matmul":
         return None
     x, y = specs
@@ -90,6 +85,5 @@ def matmul_call(primitive, specs: list, params: dict, result) -> NativeCall | No
     n = x.ndim - 2
     program = gemm(x.shape[-2], y.shape[-1], x.shape[-1], x.dtype.name, left[0], right[0], left[1],
                    right[1], batch=tuple(x.shape[:n]), batch_a=tuple(x.strides[:n]),
-                   batch_b=tuple(y.strides[:n]), batch_c=tuple(result.strides[:n]))
-
+                   batch_b=tuple(y.strides[:n]), batch_c=tuple(result.strides[:n]), tail=tail)
     return NativeCall(program, (0, 1, ~0), (result,))

@@ -52,6 +52,15 @@ def activated_call(primitive, specs: list, params: dict, result,
     return CALLS[primitive.name](primitive, specs, params, result, activation)
 
 
+def tailed_call(primitive, specs: list, params: dict, result, nest,
+                buffers: tuple[str, ...]) -> NativeCall | None:
+    """One kernel for a product and a nest that runs on its tiles; see `codegen.templates.tail`.
+    The addresses of `buffers` follow the call's own arguments."""
+    from flambeau.codegen.templates import Tail
+
+    return CALLS[primitive.name](primitive, specs, params, result, Tail(nest, buffers))
+
+
 def provider(primitive, specs: list, params: dict, result) -> Callable | None:
     """The eager plan: what is tuned by hand, or a kernel of loops where it is worth a call."""
     tuned = CALLS.get(primitive.name)

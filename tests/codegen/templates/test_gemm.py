@@ -10,7 +10,9 @@ import pytest
 
 from flambeau.codegen import target, templates
 from flambeau.codegen.templates.epilogue import AddMatrix, Pointwise, relu
+from flambeau.codegen.templates.tail import Tail
 from flambeau.codegen.text import Function, Value
+from flambeau.loops.api import Buf, nest, unary
 from flambeau.runtime import pool
 from tests.codegen.templates.conftest import Guarded, relative
 
@@ -258,3 +260,39 @@ def test_bfloat16_batch_and_bias(bfloat_target, rng):
     program(a.ctypes.data, b.ctypes.data, c.address, bias.ctypes.data)
     expected = a.astype("f8") @ b.astype("f8") + bias.astype("f8")
     assert relative(c.check().astype("f8"), expected) < 5e-3
+
+
+def tail_of(m, n, body, buffers, dtype="float32"):
+    """The tail that stores body(c, *buffers) to c, each buffer (m, n) or (n,)."""
+    c = Buf("c", (m, n), None, dtype)
+    others = [Buf(name, shape, None, dtype) for name, shape in buffers.items()]
+    return Tail(nest((m, n), lambda i: body(c[i], *[b.at(i) for b in others]), out=c),
+                tuple(buffers))
+
+
+@pytest.mark.parametrize("m, n, k", [(37, 45, 61), (3, 50, 33), (20, 9, 1700), (1, 100, 50)])
+@pytest.mark.parametrize("dtype, bound", [("float32", 3e-6), ("float64", 1e-13)])
+def test_a_tail_works_on_stored_tiles(level, rng, m, n, k, dtype, bound):
+    a, b = operands(rng, m, n, k, False, True, dtype)
+    bias = rng.standard_normal(n).astype(dtype)
+    other = rng.standard_normal((m, n)).astype(dtype)
+    tail = tail_of(m, n, lambda c, p0, p1: unary("tanh", c + p0) * p1,
+                   {"p0": (n,), "p1": (m, n)}, dtype)
+    c = Guarded((m, n), dtype)
+    program = templates.gemm(m, n, k, dtype, trans_b=True, tail=tail)
+    program(*(x.ctypes.data for x in (a, b)), c.address, bias.ctypes.data, other.ctypes.data)
+    expected = np.tanh(product(a, b, False, True) + bias) * other
+    assert relative(c.check(), expected) < bound * 10
+
+
+def test_a_tail_may_store_several_results(rng):
+    m, n, k = 33, 70, 600
+    a, b = operands(rng, m, n, k, False, False)
+    c, other = Guarded((m, n)), Guarded((m, n))
+    x, y = Buf("c", (m, n)), Buf("p0", (m, n))
+    made = nest((m, n), lambda i: (x[i] + 1.0, x[i] * 2.0), out=(x, y))
+    program = templates.gemm(m, n, k, tail=Tail(made, ("p0",)))
+    program(a.ctypes.data, b.ctypes.data, c.address, other.address)
+    expected = product(a, b, False, False)
+    assert relative(c.check(), expected + 1) < 3e-6
+    assert relative(other.check(), expected * 2) < 3e-6

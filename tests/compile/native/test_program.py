@@ -9,6 +9,7 @@ import pytest
 import flambeau as torch
 from flambeau.compile.native import native_runner
 from flambeau.compile.native.epilogues import Activated
+from flambeau.compile.native.followers import Followed
 from flambeau.compile.native.segments import steps
 from flambeau.graph.interpret import Untouched
 
@@ -291,8 +292,14 @@ def test_an_activation_is_applied_by_the_product_before_it(bias):
         for g, w in zip(got, f(*args)):
             same(g, w)
     pairs = [p.name for p in steps(plan.graph) if isinstance(p, Activated)]
-    assert pairs == ["linear_relu", "conv_relu"][: 1 + bias]
+    assert pairs == ["conv_relu"][:bias]
+    assert together(plan) == [["linear", "relu", "mul"], ["linear", "exp"]]
     assert not python_steps(plan)
+
+
+def together(plan):
+    """The operations that each product's kernel does, where it does several."""
+    return [[e.name for e in p.equations] for p in steps(plan.graph) if isinstance(p, Followed)]
 
 
 def test_a_product_that_somebody_sees_is_not_activated():
