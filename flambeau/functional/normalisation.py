@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from flambeau.core.dtype import finfo
 from flambeau.core.errors import OpError, ShapeError, ValueRangeError, complaint
-from flambeau.functional.formats import in_format_of
 from flambeau.functional.padding import pad
 from flambeau.functional.register import functional
+from flambeau.ops import batch_norm as batch_norms
+from flambeau.ops import group_norm as group_norms
 from flambeau.ops import normalisation
+from flambeau.ops import rms_norm as rms_norms
+from flambeau.ops.fused import weighted_sum
 
 
 def trailing_size(op: str, input, normalized_shape) -> tuple[int, ...]:
@@ -61,21 +64,23 @@ def batch_norm(
                 dict(input=list(input.shape)),
             )
         )
-    y, mean, _, var = normalisation.batch_norm(input, weight, bias, eps=float(eps))
+    y, mean, _, var = batch_norms.batch_norm(input, weight, bias, eps=float(eps))
     if running_mean is not None:
         update_running(running_mean, mean, momentum)
     if running_var is not None:
-        update_running(running_var, var.detach() * (count / max(count - 1, 1)), momentum)
+        update_running(running_var, var, momentum, count / max(count - 1, 1))
     return y
 
 
-def update_running(running, value, momentum: float) -> None:
-    """running <- (1 - momentum) running + momentum value."""
-    target = running.detach()
-    target.mul_(1 - momentum).add_(value.detach().to(target.dtype), alpha=momentum)
+def update_running(running, value, momentum: float, factor: float = 1.0) -> None:
+    """running <- (1 - momentum) running + momentum factor value."""
+    target = running.detach() if running.requires_grad else running
+    value = value.detach() if value.requires_grad else value
+    weighted_sum.inplace(target, target, value, 1 - momentum, momentum * factor)
 
 
 def normalised_by(input, mean, var, weight, bias, eps: float):
+    """The input normalised with given statistics of its channels."""
     if mean is None or var is None:
         raise OpError(
             complaint(
@@ -83,13 +88,7 @@ def normalised_by(input, mean, var, weight, bias, eps: float):
                 "Expected running_mean and running_var to be defined when training=False",
             )
         )
-    shape = (1, -1, *(1 for _ in range(input.ndim - 2)))
-    scale = (var + eps).rsqrt()
-    if weight is not None:
-        scale = scale * weight
-    shift = -mean * scale if bias is None else bias - mean * scale
-    kind = input.dtype
-    return input * scale.reshape(shape).to(kind) + shift.reshape(shape).to(kind)
+    return batch_norms.batch_norm_eval(input, weight, bias, mean, var, eps=float(eps))
 
 
 @functional(toplevel=True)
@@ -103,7 +102,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                 dict(input=list(input.shape)),
             )
         )
-    n, c = input.shape[:2]
+    c = input.shape[1]
     if num_groups <= 0 or c % num_groups:
         raise OpError(
             complaint(
@@ -122,16 +121,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                     {name: list(value.shape)},
                 )
             )
-    y = normalisation.layer_norm(
-        input.reshape((n, num_groups, -1))
-        if input.numel()
-        else input.reshape((n, num_groups, input.shape[2:].numel() * (c // num_groups))),
-        None,
-        None,
-        dims=1,
-        eps=float(eps),
-    )[0]
-    return per_channel(in_format_of(input, y.reshape(tuple(input.shape))), weight, bias)
+    return group_norms.group_norm(input, weight, bias, groups=num_groups, eps=float(eps))[0]
 
 
 def per_channel(y, weight, bias):
@@ -165,8 +155,11 @@ def instance_norm(
             )
         )
     n, c = input.shape[:2]
+    if running_mean is None and running_var is None and input.numel():
+        whole = input.contiguous()
+        return group_norms.group_norm(whole, weight, bias, groups=c, eps=float(eps))[0]
     flat = input.reshape((1, n * c, *input.shape[2:]))
-    y, mean, _, var = normalisation.batch_norm(flat, None, None, eps=float(eps))
+    y, mean, _, var = batch_norms.batch_norm(flat, None, None, eps=float(eps))
     count = input.shape[2:].numel()
     if running_mean is not None:
         update_running(running_mean, mean.reshape((n, c)).mean(0), momentum)
@@ -182,6 +175,9 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     size = trailing_size("rms_norm", input, normalized_shape)
     if eps is None:
         eps = finfo(input.dtype.wide).eps
+    plain = input.dtype.is_floating_point and (weight is None or weight.dtype is input.dtype)
+    if plain and input.numel():
+        return rms_norms.rms_norm(input, weight, dims=len(size), eps=float(eps))[0]
     x = input.to(input.dtype.wide)
     dims = tuple(range(-len(size), 0))
     squares = x * x

@@ -163,7 +163,7 @@ class Evaluation:
     def close(self, rank: int, iters: list[Expr]) -> None:
         del self.open[rank:], self.extents[rank:]
         gone = set(iters)
-        self.memo = {k: v for k, v in self.memo.items() if not gone & k.free}
+        self.memo = {k: outside(v, rank) for k, v in self.memo.items() if not gone & k.free}
 
     def scanned(self, e: Expr) -> Any:
         value, along = e.args
@@ -178,6 +178,13 @@ def in_bounds(buf, position, shape) -> None:
     """Our own invariant: a lowering never reads or writes outside of a buffer."""
     for p, n in zip(position, shape):
         assert p.size == 0 or (p.min() >= 0 and p.max() < n), f"{buf} is indexed out of bounds"
+
+
+def outside(x: Any, rank: int) -> Any:
+    """A value that a fold has needed, without the dimensions of the fold's iterators."""
+    if isinstance(x, tuple):
+        return tuple(outside(v, rank) for v in x)
+    return x.reshape(x.shape[:rank])
 
 
 def trimmed(x: Any, rank: int) -> Any:

@@ -45,17 +45,53 @@ def fused_samples(rng):
 
 
 NAMES = ("x", "a", "b", "value")
-addcmul = pointwise("addcmul", addcmul_ref, names=NAMES, into=addcmul_into, samples=fused_samples,
-                    scalar=lambda x, a, b, value: x + a * b * value,
-                    vjp=dict(x=lambda ct: ct,
-                             a=lambda ct, b, value: ct * conj(b * value),
-                             b=lambda ct, a, value: ct * conj(a * value)))
-addcdiv = pointwise("addcdiv", addcdiv_ref, names=NAMES, into=addcdiv_into, samples=fused_samples,
-                    scalar=lambda x, a, b, value: x + a / b * value,
-                    rule="float", vjp=dict(
-                        x=lambda ct: ct,
-                        a=lambda ct, b, value: ct * conj(value / b),
-                        b=lambda ct, a, b, value: -ct * conj(value * a / (b * b))))
+addcmul = pointwise(
+    "addcmul",
+    addcmul_ref,
+    names=NAMES,
+    into=addcmul_into,
+    samples=fused_samples,
+    scalar=lambda x, a, b, value: x + a * b * value,
+    vjp=dict(
+        x=lambda ct: ct,
+        a=lambda ct, b, value: ct * conj(b * value),
+        b=lambda ct, a, value: ct * conj(a * value),
+    ),
+)
+addcdiv = pointwise(
+    "addcdiv",
+    addcdiv_ref,
+    names=NAMES,
+    into=addcdiv_into,
+    samples=fused_samples,
+    scalar=lambda x, a, b, value: x + a / b * value,
+    rule="float",
+    vjp=dict(
+        x=lambda ct: ct,
+        a=lambda ct, b, value: ct * conj(value / b),
+        b=lambda ct, a, b, value: -ct * conj(value * a / (b * b)),
+    ),
+)
+
+
+def weighted_sum_into(out, x, y, a, b) -> None:
+    np.add(x * a, y * b, out=out)
+
+
+def weighted_sum_samples(rng):
+    for shape in [(), (3,), (2, 3), (0,)]:
+        yield (rng.normal(size=shape), rng.normal(size=shape), 0.7, 0.2), {}
+
+
+weighted_sum = pointwise(
+    "weighted_sum",
+    lambda x, y, a, b: x * a + y * b,
+    names=("x", "y", "a", "b"),
+    into=weighted_sum_into,
+    samples=weighted_sum_samples,
+    scalar=lambda x, y, a, b: x * a + y * b,
+    vjp=dict(x=lambda ct, a: ct * conj(a), y=lambda ct, b: ct * conj(b)),
+)
 
 
 def lerp_ref(x, end, weight):
@@ -88,8 +124,16 @@ def lerp_samples(rng):
         yield (x, y, rng.uniform(0, 1, shape)), {}
 
 
-lerp = pointwise("lerp", lerp_ref, names=("x", "end", "weight"), into=lerp_into,
-                 samples=lerp_samples, scalar=lerp_form, vjp=dict(
-                     x=lambda ct, weight: ct * conj(1 - weight),
-                     end=lambda ct, weight: ct * conj(weight),
-                     weight=lambda ct, x, end: ct * conj(end - x)))
+lerp = pointwise(
+    "lerp",
+    lerp_ref,
+    names=("x", "end", "weight"),
+    into=lerp_into,
+    samples=lerp_samples,
+    scalar=lerp_form,
+    vjp=dict(
+        x=lambda ct, weight: ct * conj(1 - weight),
+        end=lambda ct, weight: ct * conj(weight),
+        weight=lambda ct, x, end: ct * conj(end - x),
+    ),
+)

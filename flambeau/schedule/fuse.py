@@ -11,14 +11,14 @@ from functools import lru_cache
 from itertools import pairwise
 
 from flambeau.ir.node import nodes
-from flambeau.loops.expr import Expr, iterator
+from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Nest, Store
 from flambeau.loops.simplify import simplified
-from flambeau.loops.substitute import Substitution
 from flambeau.schedule.choose import folds_columns
 from flambeau.schedule.cost import CHEAP_TO_REPEAT, cycles, extent, repeat_cycles, trips
 from flambeau.schedule.domain import bound_of, folds
 from flambeau.schedule.flat import flat_value
+from flambeau.schedule.hoist import folds_outermost
 from flambeau.schedule.inline import canonical, inlined, rewritten, values_by_buffer
 from flambeau.schedule.liveness import read_names, roots_of
 from flambeau.schedule.machine import Machine
@@ -36,7 +36,7 @@ def fused(
 ) -> tuple[tuple[Nest, ...], ...]:
     """Groups of nests, each one kernel, in an order that keeps every dependence."""
     named = tuple(with_canonical_folds(n) for n in unnested(nests))
-    return grouped([folds_first(n) for n in vertically(named, frozenset(outside))])
+    return grouped([folds_outermost(n) for n in vertically(named, frozenset(outside))])
 
 
 def with_canonical_folds(n: Nest) -> Nest:
@@ -44,26 +44,6 @@ def with_canonical_folds(n: Nest) -> Nest:
     n = simplified(n)
     stores = tuple(Store(s.buf, s.index, canonical(s.value), s.combine) for s in n.stores)
     return Nest(n.iters, stores, n.source)
-
-
-def folds_first(n: Nest) -> Nest:
-    """The nest with the loops outermost that folds depend on: over those alone, the folds' results
-    have nests of their own, which can then share its kernel."""
-    own = frozenset(n.iters)
-    sets = sorted({f.free & own for f in folds(roots_of(n))}, key=len)
-    if any(s.combine for s in n.stores) or not all(a <= b for a, b in pairwise(sets)):
-        return n
-    order = sorted(
-        n.iters, key=lambda i: next((k for k, s in enumerate(sets) if i in s), len(sets))
-    )
-    if tuple(order) == n.iters:
-        return n
-    iters = tuple(iterator(f"i{d}", i.attr[1]) for d, i in enumerate(order))
-    change = Substitution(dict(zip(order, iters)))
-    stores = tuple(
-        Store(s.buf, tuple(map(change.of, s.index)), change.of(s.value), None) for s in n.stores
-    )
-    return Nest(iters, stores, n.source)
 
 
 # vertical -----------------------------------------------------------------------------------------

@@ -93,3 +93,18 @@ def test_float_folds_round_once():
 def test_sign_of_nan_is_zero():
     n = nest((4, 6), lambda i: unary("sign", X[i]))
     assert interpret(n, {"x": np.full((4, 6), np.nan, np.float32)})["out"].sum() == 0
+
+
+def test_an_index_inside_and_outside_of_a_fold():
+    """A quotient that a fold has needed is used again where the fold's dimensions are gone."""
+    x, y = Buf("x", (3, 4)), Buf("y", (3, 2))
+
+    def body(i):
+        half = i[1] // 2
+        return reduce("add", (4,), lambda r: x[i[0], r[0]] * y[i[0], half]) + y[i[0], half]
+
+    a, b = np.arange(12.0).reshape(3, 4), np.arange(6.0).reshape(3, 2)
+    nests = nest((3, 4), body, out=Buf("out", (3, 4)))
+    got = interpret(nests, dict(x=a.astype(np.float32), y=b.astype(np.float32)))
+    wanted = np.repeat(b, 2, axis=1) * (a.sum(1, keepdims=True) + 1)
+    np.testing.assert_allclose(got["out"], wanted)

@@ -83,3 +83,36 @@ def test_values(shape, layout):
     channel = (1, -1, 1, 1)
     wanted = np.maximum((a - wanted_mean.reshape(channel)) / (wanted_var.reshape(channel) + 1), 0)
     np.testing.assert_allclose(out, wanted.transpose(order), atol=1e-5)
+
+
+def grouped(shape, width):
+    """(mean of each group of `width` channels, x - mean): out0, out1."""
+    n, c, h, w = shape
+    x = Buf("x", shape)
+
+    def mean(s, g):
+        total = reduce("add", (width, h, w), lambda r: x[s, g * width + r[0], r[1], r[2]])
+        return total / float(width * h * w)
+
+    return (
+        nest((n, c // width), lambda i: mean(*i), out="mean"),
+        nest(shape, lambda i: x[i] - mean(i[0], i[1] // width), out="out"),
+    )
+
+
+def test_folds_of_groups_of_channels_are_computed_once():
+    (text,) = kernels(grouped((8, 32, 16, 16), 4))
+    assert text.startswith("for i0<64:\n  for r0<1024 by 64:\n    fold add")
+    assert text.count("for ") == 3 and "mean[i0] = " in text
+
+
+@pytest.mark.parametrize("width", [1, 3, 12])
+def test_values_of_groups(width):
+    a = np.random.default_rng(0).normal(3, 1, (5, 12, 7, 3)).astype(np.float32)
+    mean, out = np.zeros((5, 12 // width), np.float32), np.zeros_like(a)
+    kernel = compile_kernel(grouped(a.shape, width), parameters=["x", "mean", "out"])
+    kernel.entry(*(m.ctypes.data for m in (a, mean, out)))
+    flat = a.reshape(5, 12 // width, -1)
+    np.testing.assert_allclose(mean, flat.mean(2), rtol=1e-5)
+    wanted = (flat - flat.mean(2, keepdims=True)).reshape(a.shape)
+    np.testing.assert_allclose(out, wanted, atol=1e-5)
