@@ -13,6 +13,7 @@ from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
+from flambeau.eager.native.volumes import volume_plan
 
 SMALL = 8192  # elements touched; below, NumPy's call overhead wins
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
@@ -66,6 +67,8 @@ def provider(primitive, specs: list, params: dict, result) -> Callable | None:
     tuned = CALLS.get(primitive.name)
     if tuned in (linear_call, matmul_call) and is_small(primitive, specs):
         return None
+    if tuned is conv_call and specs[0].ndim == 5:
+        return volume_plan(primitive, specs, params, result)
     call = None if tuned is None else tuned(primitive, specs, params, result)
     if call is None and work(specs, result if isinstance(result, tuple) else (result,)) >= SMALL:
         call = loop_call(primitive, specs, params, result)
