@@ -289,14 +289,18 @@ def write_guards(
     writer.line(f"except (AttributeError, KeyError, IndexError, TypeError, ValueError): {failed}")
 
 
-def holds(guard: Guard, arguments: dict[str, Any], function: Any) -> bool:
-    """Evaluate one guard on its own, for explanations."""
-    writer = Writer()
-    write_guards(writer, [guard], "return False")
-    writer.line("return True")
-    names = [parameter(name) for name in arguments]
-    check = writer.function("check", ["function", *names])
-    return check(function, *arguments.values())
+def failing(
+    guards: Iterable[Guard], arguments: dict[str, Any], function: Any
+) -> list[Guard]:
+    """The guards that do not hold."""
+    given, writer = list(guards), Writer()
+    writer.line("found = []")
+    for at, guard in enumerate(given):
+        write_guards(writer, [guard], f"found.append({at})")
+        writer.paths.clear()  # what another guard reads may not be there
+    writer.line("return found")
+    check = writer.function("check", ["function", *map(parameter, arguments)])
+    return [given[at] for at in check(function, *arguments.values())]
 
 
 def failures(
@@ -304,9 +308,7 @@ def failures(
 ) -> list[tuple[Guard, str]]:
     """The guards that do not hold, each with the value found now."""
     found = []
-    for guard in guards:
-        if holds(guard, arguments, function):
-            continue
+    for guard in failing(guards, arguments, function):
         try:
             now = _short(guard.source.value(arguments, function)) if guard.source else "changed"
         except Exception:

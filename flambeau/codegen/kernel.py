@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 
 from flambeau.codegen import target as targets
 from flambeau.codegen.nest import foreach, launcher
 from flambeau.codegen.nest.program import NestProgram
 from flambeau.core import logs
+from flambeau.loops.fingerprint import fingerprint
 from flambeau.loops.nest import Nest
 from flambeau.loops.verify import verify
-from flambeau.runtime import jit
+from flambeau.runtime import recipes
 from flambeau.schedule.fuse import fused
 from flambeau.schedule.liveness import externals
 from flambeau.schedule.machine import Machine
@@ -29,20 +30,28 @@ from flambeau.schedule.plan import Plan, planned
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """What nests become on their way to code."""
+
+    nests: tuple[tuple[Nest, ...], ...]  # what was fused with what
+    plans: tuple[Plan, ...]
+    program: NestProgram
+    llvm: str
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel."""
+    """A compiled kernel. How it came about is worked out when somebody asks."""
 
     entry: Callable[..., None]
     parameters: tuple[str, ...]  # buffers, in the order of the entry's addresses
     numbers: tuple[str, ...]  # sizes and scalars, after them
-    nests: tuple[tuple[Nest, ...], ...]  # what was fused with what
-    plans: tuple[Plan, ...]
-    llvm: str
+    stages: Callable[[], Stages]
 
     @property
     def source(self) -> str:
         """The nests as text, one group a kernel."""
-        return "\n\n".join("\n".join(map(str, group)) for group in self.nests)
+        return "\n\n".join("\n".join(map(str, group)) for group in self.stages().nests)
 
 
 def machine_of(target: targets.Target) -> Machine:
@@ -80,6 +89,28 @@ def compiled(
     given: tuple[Nest, ...], outside: tuple[str, ...], threads: bool, target: targets.Target
 ) -> Kernel:
     """The kernel of these nests; equal nests share one."""
+    staged = partial(stages, given, outside, threads, target)
+
+    def generate() -> tuple[str, recipes.Facts]:
+        made = staged()
+        numbers = made.program.number_names()
+        return made.llvm, {"numbers": numbers, "launcher": asdict(made.program.description())}
+
+    if os.environ.get("FLAMBEAU_CHECK") == "1":
+        staged()
+    library, facts = recipes.library(
+        ("nests", fingerprint(given), outside, threads, target), generate,
+        cpu=target.cpu, features=target.features, level=2,
+    )  # fmt: skip
+    entry = launcher.entry(launcher.description(facts["launcher"]), library)
+    return Kernel(entry, outside, tuple(facts["numbers"]), staged)
+
+
+@lru_cache(maxsize=4)
+def stages(
+    given: tuple[Nest, ...], outside: tuple[str, ...], threads: bool, target: targets.Target
+) -> Stages:
+    """Fused, planned and written."""
     machine = machine_of(target)
     logs.show("loops", f"{len(given)} nests", lambda: "\n".join(map(str, given)))
     groups = fused(given, outside, machine)
@@ -92,10 +123,7 @@ def compiled(
         plans += planned(list(group), machine, len(plans))
     logs.show("schedule", f"{len(plans)} kernels", lambda: "\n\n".join(map(str, plans)))
     program = NestProgram(target, flat, tuple(plans), outside, threads)
-    text = program.text()
-    library = jit.load(text, cpu=target.cpu, features=target.features)
-    entry = launcher.entry(program.description(), library)
-    return Kernel(entry, outside, program.number_names(), groups, tuple(plans), text)
+    return Stages(groups, tuple(plans), program, program.text())
 
 
 def compile_foreach(

@@ -12,6 +12,7 @@ import atexit
 import os
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ from flambeau.runtime import jit
 SWITCH_SECONDS = 0.5e-3
 """How long the thread may keep the interpreter from others that want it; Python's own 5 ms would
 make an eager step of a hundred operations wait half a second."""
+
+CACHED_SECONDS = 2.0
+"""The longest that a call waits for code from the cache."""
 
 
 class Wanted(Protocol):
@@ -40,7 +44,7 @@ class Worker:
         self.waiting: dict[weakref.ref[Wanted], None] = {}
         self.busy: Wanted | None = None
         self.thread: threading.Thread | None = None
-        self.closed = False
+        self.closed = self.slow = False
         self.rests: dict[int, int] = {}
 
     def ask(self, wanted: Wanted) -> None:
@@ -87,7 +91,7 @@ class Worker:
     def next(self) -> bool:
         """Take what is wanted most; the thread is over where there is nothing."""
         with self.changed:
-            self.busy = None
+            self.busy, self.slow = None, False
             while self.waiting and self.busy is None:
                 self.busy = self.waiting.popitem()[0]()
             if self.busy is None:
@@ -100,13 +104,27 @@ class Worker:
         with self.changed:
             return self.changed.wait_for(lambda: self.thread is None, timeout)
 
-    def wait_for(self, wanted: Wanted, timeout: float) -> None:
-        """Wait until `wanted` is made, at most `timeout` seconds."""
+    def wait_for(self, wanted: Wanted, patience: float) -> None:
+        """Wait until `wanted` is made: as long as its code comes from the cache, or `patience`
+        seconds where code has to be generated."""
+        start, key = time.monotonic(), weakref.ref(wanted)
+
+        def is_made() -> bool:
+            return self.busy is not wanted and key not in self.waiting
+
+        def is_slow() -> bool:
+            return self.slow or (self.busy is not None and self.busy is not wanted)
+
         with self.changed:
-            key = weakref.ref(wanted)
-            self.changed.wait_for(
-                lambda: self.busy is not wanted and key not in self.waiting, timeout
-            )
+            self.changed.wait_for(lambda: is_made() or is_slow(), CACHED_SECONDS)
+            self.changed.wait_for(is_made, start + patience - time.monotonic())
+
+    def is_generating(self) -> None:
+        """The thread is about to generate code."""
+        if threading.current_thread() is self.thread:
+            with self.changed:
+                self.slow = True
+                self.changed.notify_all()
 
     def forget(self) -> None:
         """Nothing is wanted any more, but for what is being made."""
@@ -146,4 +164,5 @@ def _renew() -> None:
 
 
 os.register_at_fork(after_in_child=_renew)
+jit.watchers.append(lambda: worker().is_generating())
 atexit.register(lambda: worker().close())

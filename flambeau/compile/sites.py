@@ -17,7 +17,7 @@ from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.bytecodes import UnknownBytecode, argument_names
 from flambeau.capture.capture import Captured, Frozen, Options, capture
-from flambeau.capture.guards import Guard, failures
+from flambeau.capture.guards import Guard, failing, failures
 from flambeau.capture.instructions import program
 from flambeau.capture.programs import FAILED, MISS
 from flambeau.capture.resume import Place, bridge_code, resume_code
@@ -25,6 +25,8 @@ from flambeau.compile import config, records
 from flambeau.compile.entries import Entry
 from flambeau.core import logs
 
+TELLING = ("equals", "tensor", "like")
+"""Guards on what may become symbolic."""
 GENERATOR_LIKE = 0x20 | 0x80 | 0x200
 busy = threading.local()
 """`busy.capturing` is true on a thread while it captures."""
@@ -237,10 +239,11 @@ class Site:
         if self.region.options.static or not self.entries:
             return
         arguments = dict(zip(self.names, values))
-        for guard, _ in self._failed_guards(function, values):
+        telling = [g for g in self.entries[0].captured.guards if g.kind in TELLING]
+        for guard in failing(telling, arguments, function):
             if guard.kind == "equals":
                 self.dynamic.add(repr(guard.source))
-            elif guard.kind in ("tensor", "like"):
+            else:
                 self.dynamic |= changed_sizes(guard, arguments, function)
 
     def _failed_guards(

@@ -27,6 +27,8 @@ _EXPORTED = re.compile(r"^define (?!internal)[^@\n]*@([\w.]+)\(", re.MULTILINE)
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.]+)\(", re.MULTILINE)
 _symbols: dict[str, int] = {}
 _providers: dict[str, Callable[[], object]] = {}
+watchers: list[Callable[[], None]] = []
+"""Called before code is generated or compiled, which takes time; reading the cache does not."""
 
 
 @functools.cache
@@ -96,6 +98,11 @@ class Once(Generic[T]):
         return bool(self._made)
 
 
+def tell_watchers() -> None:
+    for watcher in watchers:
+        watcher()
+
+
 def alone() -> threading.RLock:  # type: ignore[valid-type]
     """The lock to hold while calling llvmlite without this module."""
     return _lock
@@ -129,6 +136,8 @@ def load(
     renamed, names = _unique_names(text, key[:16])
     image = object_cache.read(key)
     found = image is not None
+    if not found:
+        tell_watchers()
     logs.show("llvm", ", ".join(names), text)
     logs.show("asm", ", ".join(names), lambda: assembly(text, cpu=cpu, features=features))
     origin = "from the cache" if found else "compiled"

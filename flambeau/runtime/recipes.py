@@ -18,8 +18,9 @@ from typing import Any
 from flambeau.core import logs
 from flambeau.runtime import jit, object_cache, pool
 
-Facts = dict[str, int]
-SOURCES = ("codegen", "core", "runtime")
+Facts = dict[str, Any]
+"""What JSON can say."""
+SOURCES = ("codegen", "core", "ir", "loops", "runtime", "schedule")
 
 
 def library(
@@ -31,6 +32,7 @@ def library(
     found = None if logs.on else _known(name)
     if found is not None:
         return found
+    jit.tell_watchers()
     text, facts = generate()
     made = jit.load(text, cpu=cpu, features=features, level=level)
     record = {"object": made.key, "names": made.names, "facts": facts}
@@ -49,7 +51,8 @@ def _known(name: str) -> tuple[jit.Library, Facts] | None:
 
 def _name(*facts: Any) -> str:
     state = hashlib.blake2b(digest_size=20)
-    state.update(f"{described(facts)} {_sources()} {pool.capacity()} {jit.versions()}".encode())
+    cpus = pool.capacity(), pool.machine_cpus()
+    state.update(f"{described(facts)} {_sources()} {cpus} {jit.versions()}".encode())
     return f"r{state.hexdigest()}"
 
 

@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 import flambeau as torch
+from flambeau.codegen import kernel, templates
 from flambeau.compile import background, config
 from flambeau.compile.native import runner
 from flambeau.compile.records import CompileWarning
@@ -154,6 +155,20 @@ def test_what_was_called_last_is_made_first(gate, monkeypatch):
     gate.set()
     torch.compiler.wait(600)
     assert [e.inputs[1] for g in order for e in g.equations if e.name == "mul"] == [2, 3, 4]
+
+
+def test_a_call_waits_for_code_from_the_cache_only(monkeypatch, tmp_path, plans):
+    monkeypatch.setenv("FLAMBEAU_CACHE", str(tmp_path / "cache"))
+    x = torch.randn(30, 7)
+
+    def f(x):
+        return ((x * 3).tanh() @ x.t()).sum(1)
+
+    torch.compile(f, mode="sync")(x)
+    for cached in (kernel.compiled, templates._gemm):
+        cached.cache_clear()
+    torch.compile(f)(x)
+    assert plans[-1].program is not None
 
 
 def test_reset_while_a_program_is_made(gate):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from flambeau.codegen.text import PARALLEL_FOR
 from flambeau.core.errors import IndexOutOfRange
@@ -269,6 +270,13 @@ class Description:
         ]
         jobs = [w for x in self.launches for w in (library.address(x.chunk), x.count, x.work)]
         return [*head, *self.letters, *offsets, *jobs]
+
+
+def description(facts: dict[str, Any]) -> Description:
+    """From what `asdict` made of one."""
+    lists = {name: tuple(facts[name]) for name in ("letters", "scratch")}
+    launches = tuple(Launch(**x) for x in facts["launches"])
+    return Description(**{**facts, **lists, "launches": launches})
 
 
 @jit.Once

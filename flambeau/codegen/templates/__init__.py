@@ -2,7 +2,8 @@
 
 Every function here gives a callable that takes addresses as ints, checks nothing and returns None;
 it raises MemoryError when working memory runs out. Callables are cached per signature and may be
-called from several threads at once.
+called from several threads at once. Convolutions and pooling are imported when code is
+generated: what comes from the cache does without them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import functools
 from collections.abc import Callable
 
 from flambeau.codegen import target
-from flambeau.codegen.templates import conv, pooling
 from flambeau.codegen.templates.attention import AttentionForward
 from flambeau.codegen.templates.attention_backward import AttentionBackward
 from flambeau.codegen.templates.attention_spec import AttentionSpec
@@ -92,6 +92,8 @@ def _conv(
     kind: str, spec: ConvSpec, epilogue: Epilogue | None, chosen: target.Target, threads: int
 ) -> Program:
     def emit(module: Module) -> Kernel:
+        from flambeau.codegen.templates import conv
+
         if kind == "forward":
             return conv.emit_forward(module, "conv", spec, chosen, epilogue)
         if kind == "input_grad":
@@ -131,6 +133,8 @@ def demand_float(op: str, dtype: str) -> None:
 @functools.lru_cache(maxsize=1024)
 def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
     def emit(module: Module) -> Kernel:
+        from flambeau.codegen.templates import pooling
+
         return pooling.emit_pool(module, "pool", kind, spec, chosen)
 
     return build(chosen, f"pool_{kind}", emit, parameters=(spec,))
@@ -149,9 +153,9 @@ def attention_backward(spec: AttentionSpec) -> Program:
 @functools.lru_cache(maxsize=1024)
 def _attention(kind: str, spec: AttentionSpec, chosen: target.Target, threads: int) -> Program:
     demand_float("attention", spec.dtype)
-    generator = AttentionForward if kind == "forward" else AttentionBackward
 
     def emit(module: Module) -> Kernel:
+        generator = AttentionForward if kind == "forward" else AttentionBackward
         return generator(module, "attention", spec, chosen).emit()
 
     return build(chosen, "attention", emit, parameters=(kind, spec, threads))

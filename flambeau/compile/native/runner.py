@@ -34,8 +34,8 @@ from flambeau.graph.graph import Equation, Value
 from flambeau.tensor.numerics import are_deterministic_algorithms_enabled
 
 PATIENCE = 0.05
-"""Seconds that a first call waits for its program: less than its capture has taken, and a small
-program is there at once."""
+"""Seconds that a first call waits for its program where code has to be generated: less than its
+capture has taken, and a small program is there at once."""
 meanwhile = MeanwhileExecutor()
 
 
@@ -84,7 +84,8 @@ class NativePlan:
         with worker().making:
             if self.program is None and self.fault is None:
                 try:
-                    self.program = self.written(Program)
+                    with logs.timed(f"program of {len(self.graph.equations)} equations"):
+                        self.program = self.written(Program)
                 except Exception as fault:
                     self.fault = fault
 
