@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from flambeau.loops.api import maximum, unary
+from flambeau.loops.api import const, maximum, minimum, unary
 from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
 from flambeau.ops.creation import like
@@ -124,6 +124,12 @@ def softplus_ref(x, beta, threshold):
     return np.where(z > threshold, x, near / beta)
 
 
+def softplus_form(x, beta, threshold):
+    z = x * beta
+    near = unary("log1p", unary("exp", -unary("abs", z))) + maximum(z, 0)
+    return select(z > threshold, x, near / beta)
+
+
 def softplus_vjp(ct, x, beta, threshold):
     z = x * beta
     return where(z > threshold, ct, ct * z.sigmoid())
@@ -138,7 +144,8 @@ def parameter_samples(*values, low=-2.0, high=2.0):
 
 
 softplus = pointwise("softplus", softplus_ref, rule="float", names=("x", "beta", "threshold"),
-                     vjp=dict(x=softplus_vjp), samples=parameter_samples(1.5, 20.0))
+                     scalar=softplus_form, vjp=dict(x=softplus_vjp),
+                     samples=parameter_samples(1.5, 20.0))
 
 
 def log_sigmoid_ref(x):
@@ -146,7 +153,11 @@ def log_sigmoid_ref(x):
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
 
 
-log_sigmoid = pointwise("log_sigmoid", log_sigmoid_ref, rule="float",
+def log_sigmoid_form(x):
+    return minimum(x, 0) - unary("log1p", unary("exp", -unary("abs", x)))
+
+
+log_sigmoid = pointwise("log_sigmoid", log_sigmoid_ref, rule="float", scalar=log_sigmoid_form,
                         vjp=dict(x=lambda ct, x: ct * (-x).sigmoid()))
 
 
@@ -159,12 +170,21 @@ def mish_vjp(ct, x):
     return ct * (t + x * (1 - t * t) * x.sigmoid())
 
 
-mish = pointwise("mish", mish_ref, rule="float", vjp=dict(x=mish_vjp))
+def mish_form(x):
+    return x * unary("tanh", softplus_form(x, const(1.0, x.dtype), const(20.0, x.dtype)))
+
+
+mish = pointwise("mish", mish_ref, rule="float", scalar=mish_form, vjp=dict(x=mish_vjp))
 
 
 def elu_ref(x, alpha, scale, input_scale):
     """scale max(x, 0) + scale alpha (e^(input_scale x) - 1) for negative x."""
     return np.where(x > 0, x * scale, np.expm1(np.minimum(x, 0) * input_scale) * (alpha * scale))
+
+
+def elu_form(x, alpha, scale, input_scale):
+    low = unary("expm1", minimum(x, 0) * input_scale) * (alpha * scale)
+    return select(x > 0, x * scale, low)
 
 
 def elu_vjp(ct, x, alpha, scale, input_scale):
@@ -173,7 +193,7 @@ def elu_vjp(ct, x, alpha, scale, input_scale):
 
 
 elu = pointwise("elu", elu_ref, rule="float", names=("x", "alpha", "scale", "input_scale"),
-                vjp=dict(x=elu_vjp), samples=parameter_samples(1.2, 1.1, 0.9))
+                scalar=elu_form, vjp=dict(x=elu_vjp), samples=parameter_samples(1.2, 1.1, 0.9))
 
 # Piecewise linear -----------------------------------------------------------------------------
 
@@ -193,6 +213,7 @@ def threshold_ref(x, limit, value):
 
 
 threshold = pointwise("threshold", threshold_ref, names=("x", "limit", "value"),
+                      scalar=lambda x, limit, value: select(x <= limit, value, x),
                       vjp=dict(x=lambda ct, x, limit: where(x <= limit, 0, ct)),
                       samples=parameter_samples(0.05, 1.0, low=0.1))
 
@@ -203,8 +224,14 @@ def hardtanh_ref(x, low, high):
 
 hardtanh = pointwise(
     "hardtanh", hardtanh_ref, names=("x", "low", "high"),
+    scalar=lambda x, low, high: minimum(maximum(x, low), high),
     vjp=dict(x=lambda ct, x, low, high: where((x <= low) | (x >= high), 0, ct)),
     samples=parameter_samples(-1.1, 1.1))
+
+
+def six_clipped(x):
+    """x + 3 within [0, 6]"""
+    return minimum(maximum(x + 3, 0), 6)
 
 
 def hardsigmoid_ref(x):
@@ -212,7 +239,7 @@ def hardsigmoid_ref(x):
 
 
 hardsigmoid = pointwise(
-    "hardsigmoid", hardsigmoid_ref, rule="float",
+    "hardsigmoid", hardsigmoid_ref, rule="float", scalar=lambda x: six_clipped(x) / 6,
     vjp=dict(x=lambda ct, x: where((x > -3) & (x < 3), ct / 6, 0)))
 
 
@@ -224,15 +251,21 @@ def hardswish_vjp(ct, x):
     return where(x <= -3, 0, where(x < 3, ct * (x / 3 + 0.5), ct))
 
 
-hardswish = pointwise("hardswish", hardswish_ref, rule="float", vjp=dict(x=hardswish_vjp))
+hardswish = pointwise("hardswish", hardswish_ref, rule="float", vjp=dict(x=hardswish_vjp),
+                      scalar=lambda x: x * six_clipped(x) / 6)
 
 
 def softshrink_ref(x, width):
     return np.where(x > width, x - width, np.where(x < -width, x + width, x * 0))
 
 
+def softshrink_form(x, width):
+    return select(x > width, x - width, select(x < -width, x + width, x * 0))
+
+
 softshrink = pointwise(
     "softshrink", softshrink_ref, rule="float", names=("x", "width"), low=0.6,
+    scalar=softshrink_form,
     vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
     samples=parameter_samples(0.5, low=0.6))
 
@@ -243,5 +276,6 @@ def hardshrink_ref(x, width):
 
 hardshrink = pointwise(
     "hardshrink", hardshrink_ref, names=("x", "width"),
+    scalar=lambda x, width: select((x >= -width) & (x <= width), 0, x),
     vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
     samples=parameter_samples(0.5, low=0.6))
