@@ -15,7 +15,7 @@ at        offset              Buf                   the element at that offset f
 at_where  condition, other,   Buf                   the same for `guarded`
           offset
 cast      x                   -                     x converted to `dtype` as C does
-check     index, size         (op, wrap)            index if 0 <= index < size, else IndexError;
+check     index, size         (site, wrap)          index if 0 <= index < size, else an error;
                                                     `wrap` first adds size to a negative index
 where     condition, x, y     -                     x where the condition holds, else y
 reduce    values, iters       (combine, n values)   fold of the values over the iters
@@ -313,13 +313,14 @@ def where(condition: Expr, x, y) -> Expr:
     return Expr.make("where", a.dtype, (condition, a, b))
 
 
-def check(position: Expr, extent, op: str, wrap: bool = False) -> Expr:
-    """`position` as int64, promised to lie in [0, extent): the kernel raises IndexError otherwise.
+def check(position: Expr, extent, site: str, wrap: bool = False) -> Expr:
+    """`position` as int64, promised to lie in [0, extent): otherwise the kernel raises the error
+    of the site (flambeau.core.bounds).
 
     With `wrap`, negative positions count from the end first.
     """
     return Expr.make(
-        "check", dtypes.int64, (cast(position, dtypes.int64), index(extent)), (op, wrap)
+        "check", dtypes.int64, (cast(position, dtypes.int64), index(extent)), (site, wrap)
     )
 
 

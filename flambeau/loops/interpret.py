@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import IndexOutOfRange, complaint
+from flambeau.core.bounds import out_of_range
 from flambeau.loops.expr import Expr
 from flambeau.loops.nest import Nest, Store
 from flambeau.loops.reference import OPERATIONS, converted
@@ -140,13 +140,8 @@ class Evaluation:
         result = np.where(at < 0, at + n, at) if wrap else at
         bad = (result < 0) | (result >= n)
         if bad.any():
-            raise IndexOutOfRange(
-                complaint(
-                    op,
-                    f"indices must be in [{'-size' if wrap else '0'}, size)",
-                    dict(index=int(np.broadcast_to(at, bad.shape)[bad][0]), size=int(n.max())),
-                )
-            )
+            index = np.broadcast_to(at, bad.shape)[bad][0]
+            raise out_of_range(op, int(index), int(n.max()))
         return result
 
     def reduced(self, e: Expr) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import nest
 from flambeau.ops.registry import primitive
+from flambeau.ops.scattering import place_along, scattered, zeros
 
 # `index` has the operand's rank, and size 1 .. k along `dim`; equal sizes elsewhere. It comes
 # from argmax, sort and their kin, so it is within bounds.
@@ -21,6 +23,16 @@ def pick_ref(x, index, *, dim):
     return np.take_along_axis(x, index, dim)
 
 
+def pick_lower(outs, x, index, *, dim):
+    if not x.shape:
+        return None
+
+    def body(p):
+        return x[place_along("pick", index, x.shape[dim], dim, p)]
+
+    return nest(index.shape, body, out=outs[0])
+
+
 def pick_vjp(ct, index, _x, dim):
     return place(ct, index, shape=tuple(_x.shape), dim=dim)
 
@@ -32,8 +44,8 @@ def pick_samples(rng):
         yield (rng.normal(size=shape), index.reshape(where)), dict(dim=dim)
 
 
-pick = primitive("pick", meta=pick_meta, ref=pick_ref, vjp=dict(x=pick_vjp), samples=pick_samples,
-                 exact=True)
+pick = primitive("pick", meta=pick_meta, ref=pick_ref, vjp=dict(x=pick_vjp), lower=pick_lower,
+                 samples=pick_samples, exact=True)
 
 
 def place_meta(src: Spec, index: Spec, *, shape, dim) -> Spec:
@@ -49,6 +61,14 @@ def place_ref(src, index, *, shape, dim):
     return out
 
 
+def place_lower(outs, src, index, *, shape, dim):
+    """Zeros, then the values; no two of them meet."""
+    (out,) = outs
+    if not shape:
+        return None
+    return zeros(out), scattered("place", out, index, lambda p: src[p], dim, None)
+
+
 def place_vjp(ct, index, dim):
     return pick(ct, index, dim=dim)
 
@@ -60,4 +80,4 @@ def place_samples(rng):
 
 # The adjoint of pick.
 place = primitive("place", meta=place_meta, ref=place_ref, vjp=dict(src=place_vjp),
-                  samples=place_samples, exact=True)
+                  lower=place_lower, samples=place_samples, exact=True)

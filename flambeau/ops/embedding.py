@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.core.errors import IndexOutOfRange, complaint
+from flambeau.core.bounds import out_of_range
 from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import check, const, equal, nest, store, where
 from flambeau.ops.gathering import add_at
@@ -18,8 +18,7 @@ def embedding_meta(w: Spec, i: Spec, *, padding, by_frequency) -> Spec:
 def checked(i: np.ndarray, rows: int) -> np.ndarray:
     if i.size and (i.min() < 0 or i.max() >= rows):
         bad = i[(i < 0) | (i >= rows)].flat[0]
-        raise IndexOutOfRange(complaint("embedding", f"index out of range in self: indices must be "
-                                        f"in [0, {rows - 1}]", dict(index=bad)))
+        raise out_of_range("embedding", bad, rows)
     return i
 
 

@@ -7,11 +7,14 @@ because a bad index must raise and never reach memory.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 
 import numpy as np
 
+from flambeau.core.bounds import out_of_range
 from flambeau.core.errors import IndexOutOfRange, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import Buf, cast, check, const, nest, store
 from flambeau.ops.promotion import broadcast_shapes
 from flambeau.ops.registry import primitive
 
@@ -20,9 +23,7 @@ def check_bounds(op: str, index: np.ndarray, size: int, dim: int) -> None:
     """Every index in [-size, size)."""
     if index.size and (index.min() < -size or index.max() >= size):
         bad = index[(index < -size) | (index >= size)].flat[0]
-        raise IndexOutOfRange(
-            complaint(op, f"index {bad} is out of bounds for dimension {dim} with size {size}")
-        )
+        raise out_of_range(f"{op}.{dim}", bad, size)
 
 
 # index: x[i, :, j] with integer tensors ------------------------------------------------------
@@ -67,6 +68,26 @@ def index_ref(x, *indices, dims):
     return np.asarray(x[index_key("index", x.shape, indices, dims)], order="C")
 
 
+def places(op: str, shape: tuple, indices, dims) -> Callable[[tuple], tuple]:
+    """Point of the indexed shape -> place in a tensor of `shape`, with checked indices."""
+    rank = max(len(i.shape) for i in indices)
+    at = dims[0] if adjacent(dims) else 0
+
+    def place(p: tuple) -> tuple:
+        block, rest = p[at : at + rank], iter((*p[:at], *p[at + rank :]))
+        looked = {
+            d: check(i.at(block), shape[d], f"{op}.{d}", wrap=True) for d, i in zip(dims, indices)
+        }
+        return tuple(looked[d] if d in looked else next(rest) for d in range(len(shape)))
+
+    return place
+
+
+def index_lower(outs, x, *indices, dims):
+    place = places("index", x.shape, indices, dims)
+    return nest(outs[0].shape, lambda p: x[place(p)], out=outs[0])
+
+
 def index_vjp(ct, _x, indices, dims):
     return index_accumulate(ct, *indices, shape=tuple(_x.shape), dims=dims)
 
@@ -84,6 +105,7 @@ index = primitive(
     meta=index_meta,
     ref=index_ref,
     vjp=dict(x=index_vjp),
+    lower=index_lower,
     samples=index_samples,
     exact=True,
 )
@@ -119,6 +141,14 @@ def add_at(out: np.ndarray, key: tuple, src) -> None:
     out[ordered[starts]] += sums.reshape(len(starts), *out.shape[1:])
 
 
+def accumulate_lower(outs, src, *indices, shape, dims):
+    """Zeros, then every value added in its order."""
+    (out,) = outs
+    place = places("index_put", shape, indices, dims)
+    zeros = nest(out.shape, lambda p: const(0, out.dtype), out=out)
+    return zeros, nest(src.shape, lambda p: store(out, place(p), src[p], "add"))
+
+
 def accumulate_vjp(ct, indices, dims):
     return index(ct, *indices, dims=dims)
 
@@ -136,6 +166,7 @@ index_accumulate = primitive(
     meta=accumulate_meta,
     ref=accumulate_ref,
     vjp=dict(src=accumulate_vjp),
+    lower=accumulate_lower,
     samples=accumulate_samples,
 )
 
@@ -157,6 +188,24 @@ def put_write(target, x, src, *indices, dims, accumulate) -> None:
         add_at(target, key, np.asarray(src).astype(target.dtype))
     else:
         target[key] = src
+
+
+def put_lower(outs, x, src, *indices, dims, accumulate):
+    """A copy of x, then the values in their order: the last of several stays."""
+    (out,) = outs
+    shape = indexed_shape(x, indices, dims)
+    place = places("index_put", x.shape, indices, dims)
+
+    def body(p):
+        value = src.at(p) if isinstance(src, Buf) else src
+        return store(out, place(p), cast(value, out.dtype), "add" if accumulate else None)
+
+    return nest(out.shape, lambda p: x[p], out=out), nest(tuple(shape), body)
+
+
+def put_guard(target, x, src, *indices, dims, accumulate) -> None:
+    """Raise for a bad index before anything is written."""
+    index_key("index_put", target.shape, indices, dims)
 
 
 def put_vjp(ct, src, indices, dims, accumulate, needs):
@@ -185,6 +234,8 @@ index_put = primitive(
     ref=put_ref,
     write=put_write,
     vjp=put_vjp,
+    lower=put_lower,
+    guard=put_guard,
     samples=put_samples,
     exact=True,
 )

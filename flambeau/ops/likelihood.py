@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import DtypeError, IndexOutOfRange, complaint
+from flambeau.core.bounds import out_of_range
+from flambeau.core.errors import DtypeError, complaint
 from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import cast, check, const, equal, nest, not_equal, reduce, where, widened
 from flambeau.ops.registry import primitive
@@ -25,8 +26,7 @@ def class_weights(target, weight, ignore_index, classes: int, kind):
     safe = np.where(kept, target, 0)
     if safe.size and (safe.min() < 0 or safe.max() >= classes):
         bad = safe[(safe < 0) | (safe >= classes)].flat[0]
-        raise IndexOutOfRange(complaint("nll_loss", f"Target {bad} is out of bounds", dict(
-            classes=classes), f"Targets must be in [0, {classes - 1}] or ignore_index."))
+        raise out_of_range("nll_loss", bad, classes)
     each = np.ones((), kind) if weight is None else weight[safe]
     return safe, np.where(kept, each, np.zeros((), kind))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.spec import Spec
+from flambeau.loops.api import const, nest
 from flambeau.ops.registry import primitive
-from flambeau.ops.scattering import checked, cut, key_along
+from flambeau.ops.scattering import checked, cut, key_along, scattered
 
 FOLDS = {"sum": (np.add, 0), "prod": (np.multiply, 1), "mean": (np.add, 0),
          "amax": (np.maximum, None), "amin": (np.minimum, None)}
@@ -42,6 +43,23 @@ def scatter_reduce_ref(x, index, src, *, dim, fold, include_self):
         count = np.maximum(count, 1)
         out = np.floor_divide(out, count) if x.dtype.kind in "iu" else out / count
     return out.reshape(()) if flat else out
+
+
+COMBINES = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+def scatter_reduce_lower(outs, x, index, src, *, dim, fold, include_self):
+    """A copy of x, without what is not to be included, then the values folded in, in order."""
+    (out,) = outs
+    if not x.shape or not index.shape or fold not in COMBINES:
+        return None
+    nests = [nest(out.shape, lambda p: x[p], out=out)]
+    if not include_self:
+        start = FOLDS[fold][1]
+        first = const(least(x.dtype.numpy, fold) if start is None else start, out.dtype)
+        nests.append(scattered("scatter_reduce", out, index, lambda p: first, dim, None))
+    nests.append(scattered("scatter_reduce", out, index, src.__getitem__, dim, COMBINES[fold]))
+    return tuple(nests)
 
 
 def decomposed_counts(x, index, dim, include_self):
@@ -99,4 +117,5 @@ def scatter_reduce_samples(rng):
 
 
 scatter_reduce = primitive("scatter_reduce", meta=scatter_reduce_meta, ref=scatter_reduce_ref,
-                           vjp=scatter_reduce_vjp, samples=scatter_reduce_samples)
+                           vjp=scatter_reduce_vjp, lower=scatter_reduce_lower,
+                           samples=scatter_reduce_samples)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.core.errors import OpError, complaint
+from flambeau.core.bounds import out_of_range
 from flambeau.core.spec import Spec, spec
+from flambeau.loops.api import Buf, cast, check, const, nest, store
 from flambeau.ops.registry import primitive
 
 # `index` may be smaller than the other operands outside of `dim`; positions are in [0, size).
@@ -21,9 +22,7 @@ def key_along(index: np.ndarray, dim: int) -> tuple:
 def checked(op: str, index: np.ndarray, size: int, dim: int) -> np.ndarray:
     if index.size and (index.min() < 0 or index.max() >= size):
         bad = index[(index < 0) | (index >= size)].flat[0]
-        raise OpError(
-            complaint(op, f"index {bad} is out of bounds for dimension {dim} with size {size}")
-        )
+        raise out_of_range(f"{op}.{dim}", bad, size)
     return index
 
 
@@ -36,6 +35,21 @@ def gather_ref(x, index, *, dim):
         checked("gather", index, 1 if not x.ndim else x.shape[0], 0)
         return x.reshape(-1)[index]
     return x[key_along(checked("gather", index, x.shape[dim], dim), dim)]
+
+
+def place_along(op: str, index, size: int, dim: int, p: tuple) -> tuple:
+    """p with the checked index at p in the place of its dim."""
+    return (*p[:dim], check(index[p], size, f"{op}.{dim}"), *p[dim + 1:])
+
+
+def gather_lower(outs, x, index, *, dim):
+    if not x.shape or not index.shape:
+        return None
+
+    def body(p):
+        return x[place_along("gather", index, x.shape[dim], dim, p)]
+
+    return nest(index.shape, body, out=outs[0])
 
 
 def gather_vjp(ct, index, _x, dim):
@@ -54,6 +68,7 @@ gather = primitive(
     meta=gather_meta,
     ref=gather_ref,
     vjp=dict(x=gather_vjp),
+    lower=gather_lower,
     samples=gather_samples,
     exact=True,
 )
@@ -72,6 +87,27 @@ def scatter_sum_ref(src, index, *, shape, dim):
     return out
 
 
+def scatter_sum_lower(outs, src, index, *, shape, dim):
+    """Zeros, then every value added in its order."""
+    (out,) = outs
+    if not shape or not index.shape:
+        return None
+    return zeros(out), scattered("gather", out, index, lambda p: src[p], dim, "add")
+
+
+def zeros(out):
+    return nest(out.shape, lambda p: const(0, out.dtype), out=out)
+
+
+def scattered(op: str, out, index, value, dim: int, combine: str | None):
+    """value(p) stored, or folded in, at the index at p along dim."""
+    def body(p):
+        place = place_along(op, index, out.shape[dim], dim, p)
+        return store(out, place, cast(value(p), out.dtype), combine)
+
+    return nest(index.shape, body)
+
+
 def scatter_sum_vjp(ct, index, dim):
     return gather(ct, index, dim=dim)
 
@@ -86,6 +122,7 @@ scatter_sum = primitive(
     meta=scatter_sum_meta,
     ref=scatter_sum_ref,
     vjp=dict(src=scatter_sum_vjp),
+    lower=scatter_sum_lower,
     samples=scatter_sum_samples,
 )
 
@@ -130,6 +167,25 @@ def scatter_write(target, x, index, src, *, dim, add) -> None:
         flat[key] = value
 
 
+def scatter_lower(outs, x, index, src, *, dim, add):
+    """A copy of x, then the values in their order: the last of several stays."""
+    (out,) = outs
+    if not x.shape or not index.shape:
+        return None
+    value = src.__getitem__ if isinstance(src, Buf) and src.shape else lambda p: number(src)
+    copy = nest(out.shape, lambda p: x[p], out=out)
+    return copy, scattered("scatter", out, index, value, dim, "add" if add else None)
+
+
+def number(src):
+    return src[()] if isinstance(src, Buf) else src
+
+
+def scatter_guard(target, x, index, src, *, dim, add) -> None:
+    """Raise for a bad index before anything is written."""
+    checked("scatter", index, target.shape[dim] if target.ndim else 1, dim)
+
+
 def scatter_vjp(ct, _x, index, _src, dim, add, needs):
     gx = None
     if needs[0]:
@@ -166,6 +222,8 @@ scatter = primitive(
     ref=scatter_ref,
     write=scatter_write,
     vjp=scatter_vjp,
+    lower=scatter_lower,
+    guard=scatter_guard,
     samples=scatter_samples,
     exact=True,
 )

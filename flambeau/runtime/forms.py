@@ -21,8 +21,9 @@ class Form:
     words    length of the context
     places   the word of each argument of the Python callable
     letters  how each argument is read: ``p`` address, ``i`` integer, ``d`` double
-    found    the word of the index that was out of range; the size it ran into is in the next
-    message  for IndexError, with two places for integers
+    found    the word of the index that was out of range; the size it ran into is in the next, and
+             in the one after that who looked it up
+    sites    their names (see flambeau.core.bounds)
     """
 
     function: int
@@ -32,7 +33,7 @@ class Form:
     letters: str
     nanoseconds: int
     found: int = 0
-    message: str = ""
+    sites: tuple[str, ...] = ()
 
 
 _forms: weakref.WeakKeyDictionary[Callable, Form] = weakref.WeakKeyDictionary()

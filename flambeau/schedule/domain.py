@@ -255,8 +255,7 @@ def may_meet(p: Put, i: Expr) -> bool:
     step = sums.coefficient(i)
     if not isinstance(step, int) or step == 0 or not isinstance(i.attr[1], int):
         return True
-    if any(i in a.free for a in sums.terms if a is not i):
-        return True
+    # Steps of i and multiples of its run apart, the rest must stay below one step.
     run = abs(step) * i.attr[1]
     inner = {
         a: k

@@ -233,7 +233,7 @@ def test_gather_and_its_errors(agree, target):
         out=np.zeros((10, 33), np.float32),
     )
     with pytest.raises(
-        IndexError, match="embedding: indices must be in range; got index=50, size=50"
+        IndexError, match="embedding: index out of range in self; got index=50, size=50"
     ):
         k.entry(*[arrays[p].ctypes.data for p in k.parameters])
     arrays["idx"][2] = -50

@@ -337,10 +337,10 @@ class Accesses:
         bad = f.compare("uge", place, n)
         if lanes > 1 and self.mask is not None:
             bad = f.binary("and", bad, self.mask)
-        self.report(bad, at, n, lanes)
+        self.report(bad, at, n, lanes, self.sites.index(node.attr[0]))
         return f.select(bad, constant(0, place.type), place)
 
-    def report(self, bad: Value, at: Value, n: Value, lanes: int) -> None:
+    def report(self, bad: Value, at: Value, n: Value, lanes: int, site: int) -> None:
         """Note the first bad index that this thread meets."""
         f = self.f
         assert self.status is not None
@@ -355,6 +355,7 @@ class Accesses:
                 worst = top
             f.store(worst, f.gep(self.status, 1, "i64"))
             f.store(size, f.gep(self.status, 2, "i64"))
+            f.store(constant(site, "i64"), f.gep(self.status, 3, "i64"))
             f.store(constant(1, "i64"), self.status)
 
 

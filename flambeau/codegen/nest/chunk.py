@@ -46,6 +46,7 @@ class Layout:
     buffers: dict[str, int]
     numbers: dict[str, tuple[Number, int]]
     status: int
+    sites: tuple[str, ...] = ()  # of checked indices; the status names one by its place here
 
     def emitter(
         self, f: Function, target: Target, context: Value, row: Value | None = None
@@ -54,7 +55,8 @@ class Layout:
         where = context if row is None else row
         buffers = {name: f.load("ptr", f.gep(where, k, "i64")) for name, k in self.buffers.items()}
         numbers = {name: self.number(f, context, n, k) for name, (n, k) in self.numbers.items()}
-        return Emitter(f, target, buffers, numbers, f.gep(context, self.status, "i64"))
+        status = f.gep(context, self.status, "i64")
+        return Emitter(f, target, buffers, numbers, status, self.sites)
 
     def number(self, f: Function, context: Value, n: Number, slot: int) -> Value:
         """A number in its register form."""
@@ -77,6 +79,12 @@ def numbers_of(nests: Iterable[Nest]) -> tuple[Number, ...]:
         elif node.kind == "scalar":
             scalars.setdefault(node.attr, Number(node.attr, node.dtype))
     return (*found.values(), *scalars.values())
+
+
+def sites_of(nests: Iterable[Nest]) -> tuple[str, ...]:
+    """Who checks indices."""
+    found = nodes(tuple(expressions(nests)))
+    return tuple(dict.fromkeys(n.attr[0] for n in found if n.kind == "check"))
 
 
 def expressions(nests: Iterable[Nest]) -> list[Expr]:

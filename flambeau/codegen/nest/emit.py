@@ -38,12 +38,14 @@ class Emitter(Accesses):
         buffers: dict[str, Value],
         numbers: dict[str, Value],
         status: Value | None,
+        sites: tuple[str, ...] = (),
     ):
         self.f = f
         self.target = target
         self.buffers = buffers
         self.numbers = numbers
         self.status = status
+        self.sites = sites
         self.order: list[Expr] = []  # open iterators, outermost first
         self.index: dict[Expr, Operand] = {}
         self.vector: Expr | None = None

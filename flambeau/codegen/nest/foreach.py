@@ -60,7 +60,7 @@ def compile_foreach(
     text = module.text()
     library = jit.load(text, cpu=target.cpu, features=target.features)
     letters = (POINTER, INTEGER, *[n.letter for n in numbers])
-    description = Description(1, letters, (), 0, (), "run", "foreach")
+    description = Description(1, letters, (), 0, (), "run", ())
     entry = launcher.entry(description, library)
     return ForeachKernel(entry, columns, tuple(n.name for n in numbers), plans[0], text)
 

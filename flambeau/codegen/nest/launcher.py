@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from flambeau.codegen.text import PARALLEL_FOR
-from flambeau.core.errors import IndexOutOfRange
+from flambeau.core.bounds import out_of_range, site_error, site_text
 from flambeau.runtime import builtin, forms, jit, pool, scratch
 
-STATUS_WORDS = 4
+STATUS_WORDS = 5  # what went wrong: status, index, size, site; the last is the kernel's own
 ON_STACK = 64 * 1024  # bytes of scratch that the caller's stack lends
 LONG_NANOSECONDS = 1_000_000  # from here on other Python threads may run meanwhile
 POINTER, INTEGER, DOUBLE = range(3)  # how an argument is read
-ARGUMENTS, POINTERS, SLOTS, SCRATCH_BYTES, SCRATCH_SLOTS, LAUNCHES, RUN, MESSAGE, RELEASE = range(9)
+ARGUMENTS, POINTERS, SLOTS, SCRATCH_BYTES, SCRATCH_SLOTS, LAUNCHES, RUN, SITES, RELEASE = range(9)
 HEADER_WORDS = 9
 
 _IR = r"""
@@ -32,14 +32,17 @@ declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 @_Py_NoneStruct = external global i8
 @PyExc_TypeError = external global ptr
-@PyExc_IndexError = external global ptr
 declare ptr @flambeau_scratch_take(i64)
 declare void @flambeau_scratch_give(ptr)
 declare void @PARALLEL_FOR(ptr, ptr, i64, i64)
 @arity = internal constant [45 x i8] c"kernel: takes %zd arguments; %zd were given.\00"
 
+; kernels after one that has met a bad index do not start
 define internal void @launches(ptr %d, ptr %context, ptr %list) #0 {
 entry:
+  %sp = getelementptr i64, ptr %d, i64 2
+  %slots = load i64, ptr %sp
+  %status = getelementptr i64, ptr %context, i64 %slots
   %np = getelementptr i64, ptr %d, i64 5
   %n = load i64, ptr %np
   %some = icmp sgt i64 %n, 0
@@ -62,9 +65,12 @@ many:
   call void @PARALLEL_FOR(ptr %f, ptr %context, i64 %count, i64 %work)
   br label %next
 next:
+  %failed = load i64, ptr %status
+  %fine = icmp eq i64 %failed, 0
   %j = add i64 %i, 1
   %more = icmp slt i64 %j, %n
-  br i1 %more, label %loop, label %done
+  %on = and i1 %more, %fine
+  br i1 %on, label %loop, label %done
 done:
   ret void
 }
@@ -207,14 +213,21 @@ done:
   ret ptr @_Py_NoneStruct
 index:
   %mp = getelementptr i64, ptr %d, i64 7
-  %message = load ptr, ptr %mp
+  %sites = load ptr, ptr %mp
+  %b3 = add i64 %slots, 3
+  %bp3 = getelementptr i64, ptr %context, i64 %b3
+  %site = load i64, ptr %bp3
+  %pair = shl i64 %site, 1
+  %kp1 = getelementptr i64, ptr %sites, i64 %pair
+  %mp1 = getelementptr i64, ptr %kp1, i64 1
+  %kind = load ptr, ptr %kp1
+  %message = load ptr, ptr %mp1
   %b1 = add i64 %slots, 1
   %b2 = add i64 %slots, 2
   %bp1 = getelementptr i64, ptr %context, i64 %b1
   %bp2 = getelementptr i64, ptr %context, i64 %b2
   %bad = load i64, ptr %bp1
   %size = load i64, ptr %bp2
-  %kind = load ptr, ptr @PyExc_IndexError
   %w1 = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind, ptr %message, i64 %bad, i64 %size)
   ret ptr null
 memory:
@@ -250,9 +263,9 @@ class Description:
     scratch_bytes: int
     launches: tuple[Launch, ...]  # empty when `run` computes them
     run: str | None  # a function of the module that launches by itself
-    op: str  # who complains about an index
+    sites: tuple[str, ...]  # who complains about an index: the words of flambeau.core.bounds
 
-    def words(self, library: jit.Library, message: int) -> list[int]:
+    def words(self, library: jit.Library, sites: int) -> list[int]:
         """The block of words."""
         offsets, total = self.scratch, self.scratch_bytes
         slots = len(self.letters) + len(self.scratch)
@@ -265,7 +278,7 @@ class Description:
             len(offsets),
             len(self.launches),
             library.address(self.run) if self.run else 0,
-            message,
+            sites,
             int(release),
         ]
         jobs = [w for x in self.launches for w in (library.address(x.chunk), x.count, x.work)]
@@ -282,8 +295,6 @@ def description(facts: dict[str, Any]) -> Description:
 @jit.Once
 def library() -> jit.Library:
     """The launcher's code."""
-    error = ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_IndexError")
-    jit.define_symbol("PyExc_IndexError", ctypes.addressof(error))
     pool.library()
     scratch.library()
     text = builtin.READ_WORD + _IR.replace("PARALLEL_FOR", PARALLEL_FOR)
@@ -291,16 +302,22 @@ def library() -> jit.Library:
     return jit.load(text.replace("ON_STACK", str(ON_STACK)).replace("STATUS", str(STATUS_WORDS)))
 
 
-def message_of(op: str) -> bytes:
-    return f"{op}: indices must be in range; got index=%lld, size=%lld.".encode() + b"\0"
+def site_table(sites: tuple[str, ...]) -> tuple[ctypes.Array, list]:
+    """For each site the class of its error and the address of its text; and what to keep alive."""
+    texts = [
+        ctypes.create_string_buffer(site_text(site).replace("%d", "%lld").encode())
+        for site in sites
+    ]
+    words = [w for s, t in zip(sites, texts) for w in (id(site_error(s)), ctypes.addressof(t))]
+    return (ctypes.c_int64 * len(words))(*words), texts
 
 
 def entry(description: Description, code: jit.Library) -> Callable[..., None]:
     """The Python callable of a compiled module; it keeps the code and the description alive."""
-    message = ctypes.create_string_buffer(message_of(description.op))
-    words = description.words(code, ctypes.addressof(message))
+    sites, texts = site_table(description.sites)
+    words = description.words(code, ctypes.addressof(sites))
     block = (ctypes.c_int64 * len(words))(*words)
-    made = _callable(description, block, (message, code))
+    made = _callable(description, block, (sites, texts, code))
     forms.remember(made, form(description, ctypes.addressof(block)))
     return made
 
@@ -317,10 +334,9 @@ def form(d: Description, block: int) -> forms.Form:
     slots = len(d.letters) + len(d.scratch)
     places = tuple(k if k < d.pointers else k + len(d.scratch) for k in range(len(d.letters)))
     letters = "".join("pid"[x] for x in d.letters)
-    message = message_of(d.op)[:-1].decode().replace("%lld", "%d")
     return forms.Form(
         library().address("launch"), block, slots + STATUS_WORDS, places, letters,
-        sum(x.work for x in d.launches), slots + 1, message,
+        sum(x.work for x in d.launches), slots + 1, d.sites,
     )  # fmt: skip
 
 
@@ -346,7 +362,7 @@ class _CtypesEntry:
             context[k if k < d.pointers else k + len(d.scratch)] = word
         failed = self.launch(ctypes.addressof(self.block), ctypes.addressof(context))
         if failed == 1:
-            text = form(d, 0).message
-            raise IndexOutOfRange(text % (context[slots + 1], context[slots + 2]))
+            index, size, site = context[slots + 1 : slots + 4]
+            raise out_of_range(d.sites[site], index, size)
         if failed:
             raise MemoryError("kernel: no memory for scratch")

@@ -7,9 +7,9 @@ from math import prod
 
 from flambeau.codegen.nest.chunk import (
     Layout,
-    expressions,
     launch,
     numbers_of,
+    sites_of,
     write_chunk,
 )
 from flambeau.codegen.nest.emit import Emitter
@@ -17,7 +17,6 @@ from flambeau.codegen.nest.launcher import POINTER, Description, Launch
 from flambeau.codegen.nest.types import memory_type
 from flambeau.codegen.target import Target
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of
-from flambeau.ir.node import nodes
 from flambeau.loops.nest import Buf, Nest
 from flambeau.schedule.memory import Lifetime, offsets
 from flambeau.schedule.parallel import chunk_count
@@ -43,6 +42,7 @@ class NestProgram:
         buffers = {name: b for plan in plans for name, b in plan.buffers().items()}
         self.scratch = [b for name, b in buffers.items() if name not in parameters]
         self.numbers = numbers_of(nests)
+        self.sites = sites_of(nests)
         self.module = Module(target.vector_bits)
 
     @property
@@ -50,7 +50,8 @@ class NestProgram:
         names = [*self.parameters, *[b.name for b in self.scratch]]
         first = len(names)
         numbers = {n.name: (n, first + k) for k, n in enumerate(self.numbers)}
-        return Layout({n: k for k, n in enumerate(names)}, numbers, first + len(numbers))
+        status = first + len(numbers)
+        return Layout({n: k for k, n in enumerate(names)}, numbers, status, self.sites)
 
     def number_names(self) -> tuple[str, ...]:
         return tuple(n.name for n in self.numbers)
@@ -70,13 +71,11 @@ class NestProgram:
     def description(self) -> Description:
         """What the launcher is told."""
         letters = (POINTER,) * len(self.parameters) + tuple(n.letter for n in self.numbers)
-        ops = [n.attr[0] for n in nodes(tuple(expressions(self.nests))) if n.kind == "check"]
-        op = ops[0] if ops else "kernel"
         places, total = offsets([self.lifetime(b) for b in self.scratch])
         computed = self.is_computed()
         launches = () if computed else tuple(self.launches())
         run = "run" if computed else None
-        return Description(len(self.parameters), letters, places, total, launches, run, op)
+        return Description(len(self.parameters), letters, places, total, launches, run, self.sites)
 
     def lifetime(self, b: Buf) -> Lifetime:
         """From the first kernel that touches a scratch buffer to the last."""

@@ -17,7 +17,8 @@ from flambeau.compile.native.frames import FrameLayout, Frames
 from flambeau.compile.native.memory import MemoryPlan
 from flambeau.compile.native.ordering import reads_tensor
 from flambeau.core import context
-from flambeau.core.errors import IndexOutOfRange, OutOfMemoryError, complaint
+from flambeau.core.bounds import out_of_range
+from flambeau.core.errors import OutOfMemoryError, complaint
 from flambeau.eager.memory import empty_array
 from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
@@ -335,5 +336,6 @@ def respecced(stretch: Stretch, arguments: tuple) -> list[Any]:
 def failure(kernel: tapes.KernelCall, frame: Any, status: int) -> Exception:
     if status == forms.INDEX_ERROR:
         at = kernel.context + kernel.form.found
-        return IndexOutOfRange(kernel.form.message % (frame.words[at], frame.words[at + 1]))
+        index, size, site = map(int, frame.words[at : at + 3])
+        return out_of_range(kernel.form.sites[site], index, size)
     return OutOfMemoryError(complaint("program", "memory must suffice for a kernel's work"))

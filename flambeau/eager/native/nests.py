@@ -15,7 +15,7 @@ from flambeau.core.errors import OpError, complaint
 from flambeau.core.spec import Spec
 from flambeau.eager.native.call import NativeCall
 from flambeau.loops import expr
-from flambeau.loops.api import Buf, Scalar, broadcast, cast, const, nest
+from flambeau.loops.api import Buf, Nest, Scalar, broadcast, cast, const, nest
 from flambeau.ops.elementwise import compute_dtype
 
 
@@ -142,6 +142,21 @@ def nests_of(primitive, specs: list, params: dict, results: tuple[Spec, ...]):
     if primitive.kind == "pointwise" and not params:
         return pointwise_nests(primitive, specs, results[0])
     return None
+
+
+def without_copies(nests):
+    """The nests of an in-place call: what only copies the target, the first operand, is left out
+    where other nests follow."""
+    if isinstance(nests, Nest):
+        return nests
+    kept = tuple(n for n in nests if not is_copy(n))
+    return kept or nests
+
+
+def is_copy(n: Nest) -> bool:
+    s = n.stores[0]
+    return (len(n.stores) == 1 and s.combine is None and s.index == n.iters
+            and s.value.kind == "load" and s.value.attr.name == "x0" and s.value.args == n.iters)
 
 
 def call_of(nests, specs: list, results: tuple[Spec, ...], several: bool) -> NativeCall:

@@ -14,6 +14,7 @@ from flambeau.eager.native.convolutions import conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
 from flambeau.eager.native.volumes import volume_plan
+from flambeau.tensor.tensor import Tensor
 
 SMALL = 8192  # elements touched; below, NumPy's call overhead wins
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
@@ -78,12 +79,26 @@ def provider(primitive, specs: list, params: dict, result) -> Callable | None:
 def inplace_provider(primitive, target: Spec, specs: list, params: dict,
                      otherwise: Callable) -> Callable | None:
     """A kernel of loops that writes into the target."""
-    if target.numel < SMALL or primitive.write is not None and primitive.lower is None:
+    unfit = primitive.write is not None and primitive.lower is None
+    if unfit or work(specs, (target,)) < SMALL:
         return None
     found = nests.nests_of(primitive, specs, params, (target,))
     if found is None:
         return None
-    return nests.call_of(found, specs, (target,), False).inplace_plan(otherwise)
+    found = nests.without_copies(found)
+    plan = nests.call_of(found, specs, (target,), False).inplace_plan(otherwise)
+    guard = primitive.info.get("guard")
+    return plan if guard is None else guarded_plan(plan, guard, params)
+
+
+def guarded_plan(plan: Callable, guard: Callable, params: dict) -> Callable:
+    """The plan after a look at the operands, since a kernel that fails has written by then."""
+    def run(target, *operands):
+        guard(target._array, *[x._array if isinstance(x, Tensor) else x for x in operands],
+              **params)
+        return plan(target, *operands)
+
+    return run
 
 
 def install() -> None:
