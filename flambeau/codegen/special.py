@@ -1,4 +1,5 @@
-"""Rarer functions as instructions: the inverse of erf and the logarithmic derivative of gamma."""
+"""Rarer functions as instructions: the inverse of erf, the logarithmic derivative of gamma, the
+derivative of gelu."""
 
 from __future__ import annotations
 
@@ -94,4 +95,14 @@ def cotangent(f: Function, x: Value) -> Value:
     return f.binary("fdiv", pi, maths.tan(f, f.binary("fmul", pi, r)))
 
 
-FUNCTIONS = dict(erfinv=erfinv, digamma=digamma)
+def gelu_slope(f: Function, x: Value) -> Value:
+    """2 d gelu(x) / dx - 1 = erf(x / sqrt 2) + x sqrt(2 / pi) exp(-x**2 / 2)."""
+    half = maths.erf(f, f.binary("fmul", x, constant(math.sqrt(0.5), x.type)))
+    square = f.binary("fmul", f.binary("fmul", x, x), constant(-0.5, x.type))
+    density = f.binary("fmul", maths.exp(f, square), constant(math.sqrt(2 / math.pi), x.type))
+    far = f.compare("ogt", absolute(f, x), 64.0)
+    rest = f.select(far, constant(0.0, x.type), f.binary("fmul", x, density))
+    return f.binary("fadd", half, rest)
+
+
+FUNCTIONS = dict(erfinv=erfinv, digamma=digamma, gelu_slope=gelu_slope)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flambeau.codegen.text import Function, Value, constant, constants, element_of, lanes_of, vector
+from flambeau.loops.reference import gelu_slope
 
 ENTRIES = 32
 LANES = 16
@@ -22,7 +23,7 @@ SHIFT = 1.5 * 2.0**23  # adding it leaves the rounded integer in the low bits
 
 # name -> (function, width of an entry, degree)
 TABLES: dict[str, tuple[Callable[[float], float], float, int]] = dict(
-    erf=(math.erf, 0.125, 5), tanh=(math.tanh, 0.3, 7)
+    erf=(math.erf, 0.125, 5), tanh=(math.tanh, 0.3, 7), gelu_slope=(gelu_slope, 0.2, 5)
 )
 
 

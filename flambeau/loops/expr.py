@@ -54,7 +54,7 @@ OPS: dict[str, tuple[int, str, str]] = (
     | _table(SAME, REAL, sqrt=1, rsqrt=1, exp=1, exp2=1, expm1=1, log=1, log2=1, log10=1, log1p=1)
     | _table(SAME, REAL, sin=1, cos=1, tan=1, asin=1, acos=1, atan=1, sinh=1, cosh=1, tanh=1)
     | _table(SAME, REAL, asinh=1, acosh=1, atanh=1, erf=1, erfc=1, erfinv=1, lgamma=1, digamma=1)
-    | _table(SAME, REAL, sigmoid=1, floor=1, ceil=1, round=1, trunc=1)
+    | _table(SAME, REAL, gelu_slope=1, sigmoid=1, floor=1, ceil=1, round=1, trunc=1)
     | _table(SAME, BITS, and_=2, or_=2, xor=2, not_=1)
     | _table(SAME, INTEGRAL, shl=2, shr=2, mulhi=2)
     | _table(BOOLEAN, ANY, eq=2, ne=2, lt=2, le=2, gt=2, ge=2)

@@ -79,6 +79,13 @@ def digamma(x: float) -> float:
     return shift + math.log(x) - 0.5 / x - series
 
 
+def gelu_slope(x: float) -> float:
+    """2 d gelu(x) / dx - 1 = erf(x / sqrt 2) + x sqrt(2 / pi) exp(-x**2 / 2)."""
+    if abs(x) > 64:
+        return math.copysign(1.0, x)
+    return math.erf(x * math.sqrt(0.5)) + x * math.sqrt(2 / math.pi) * math.exp(-0.5 * x * x)
+
+
 def erfinv(x: float) -> float:
     """Inverse of erf: a rough start, then Newton with the curvature of erf (Halley)."""
     if abs(x) >= 1 or x != x:
@@ -218,6 +225,7 @@ OPERATIONS: dict[str, Callable] = dict(
     erfinv=elementwise(erfinv),
     lgamma=elementwise(lgamma),
     digamma=elementwise(digamma),
+    gelu_slope=elementwise(gelu_slope),
     sigmoid=sigmoid,
     floor=np.floor,
     ceil=np.ceil,

@@ -22,8 +22,7 @@ def gelu_form(x):
 
 
 def gelu_backward_form(g, x):
-    density = unary("exp", x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
-    return g * ((unary("erf", x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density)
+    return g * (unary("gelu_slope", x) * 0.5 + 0.5)
 
 
 def gelu_tanh_form(x):
@@ -74,8 +73,9 @@ gelu = pointwise("gelu", gelu_ref, scalar=gelu_form, rule="float", vjp=dict(x=ge
 
 def gelu_backward_ref(g, x):
     """g (Phi(x) + x phi(x))."""
-    density = np.exp(-0.5 * x * x) * np.asarray(1 / math.sqrt(2 * math.pi), x.dtype)
-    return (g * (normal_distribution(x) + x * density)).astype(x.dtype, copy=False)
+    near = np.where(np.isinf(x), x.dtype.type(0), x)
+    density = np.exp(-0.5 * near * near) * np.asarray(1 / math.sqrt(2 * math.pi), x.dtype)
+    return (g * (normal_distribution(x) + near * density)).astype(x.dtype, copy=False)
 
 
 def gelu_backward_decomposed(g, x):

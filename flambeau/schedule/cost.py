@@ -31,6 +31,7 @@ CYCLES: dict[str, float] = dict(
     tanh=18,
     sigmoid=24,
     erf=22,
+    gelu_slope=22,
     erfc=30,
     sin=24,
     cos=24,

@@ -8,7 +8,7 @@ import pytest
 from flambeau.codegen import target as targets
 from flambeau.codegen.kernel import compile_kernel
 from flambeau.loops.api import Buf, apply, nest, unary
-from flambeau.loops.reference import digamma, erfinv
+from flambeau.loops.reference import digamma, erfinv, gelu_slope
 
 LONG = np.longdouble
 PRECISE = np.finfo(LONG).nmant > 60  # x86 has 64 bits of mantissa to compare float64 with
@@ -42,6 +42,7 @@ CASES = dict(
     sigmoid=(lambda x: 1 / (1 + np.exp(-x)), (2.5, 2.5), (-80, 80), (-700, 700)),
     rsqrt=(lambda x: 1 / np.sqrt(x), (1.6, 1.6), (0, 1e9), (0, 1e9)),
     erf=(each(math.erf), (2.5, 3.0), (-5, 5), (-7, 7)),
+    gelu_slope=(each(gelu_slope), (4.0, 4.0), (-9, 9), (-12, 12)),
     erfc=(each(math.erfc), (4.5, 6.0), (-4, 10), (-6, 26.5)),
     erfinv=(each(erfinv), (4.0, 6.0), (-0.9999, 0.9999), (-0.9999, 0.9999)),
 )

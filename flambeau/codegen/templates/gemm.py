@@ -21,13 +21,24 @@ from flambeau.codegen.templates.entry import Kernel, set_slot, slot, thread_memo
 from flambeau.codegen.templates.epilogue import Place
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS, GemmSpec, Plan
 from flambeau.codegen.templates.microkernel import Strides
-from flambeau.codegen.templates.tail import PRODUCT
+from flambeau.codegen.templates.tail import C as RESULT
+from flambeau.codegen.templates.tail import store_in_order
 from flambeau.codegen.text import Function, Module, Operand, Value, constant, size_of, vector
 from flambeau.runtime import pool
 
 Bounds = tuple[Operand, Operand]
 A, B, C = range(3)  # slots; then the epilogue's pointers, the tail's and the memory
 SERIAL_FLOPS = 4_000_000  # below, the products of a batch are not cut up
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """What does not change within one chunk and one block of k."""
+
+    slots: Value
+    columns: Bounds
+    own: Value  # memory of the thread
+    k0: Operand
 
 
 @dataclass(slots=True)
@@ -87,20 +98,22 @@ class Generator:
     @property
     def a_bytes(self) -> int:
         """Packed panels of A of one chunk: one block of rows and of k."""
-        panels = min(self.plan.row_block, self.area_rows) if self.plan.pack_a else 0
+        most = 1 if self.plan.column_block else min(self.plan.row_block, self.area_rows)
+        panels = most if self.plan.pack_a else 0
         return self.a_panel * panels * size_of(self.element)
 
     @property
     def b_bytes(self) -> int:
-        """Panels of B of one chunk: one at a time, unless several blocks of rows use them."""
+        """Panels of B of one chunk: one at a time, unless they are used again."""
         if not self.plan.pack_b:
             return 0
         panels = math.ceil(self.column_panels / self.plan.areas[1]) if self.keeps_b else 1
+        panels = min(panels, self.plan.column_block or panels)
         return self.b_panel * panels * size_of(self.element)
 
     @property
     def keeps_b(self) -> bool:
-        return self.area_rows > self.plan.row_block
+        return bool(self.plan.column_block) or self.area_rows > self.plan.row_block
 
     def _rounded(self, count: int) -> int:
         line = 64 // size_of(self.element)
@@ -130,6 +143,11 @@ class Generator:
         """The type of elements of the epilogue's operands in memory."""
         return ELEMENTS[self.spec.epilogue_dtype] if self.spec.epilogue_dtype else self.result
 
+    @property
+    def c_parameter(self) -> str:
+        """How a tile kernel takes C: a tail reaches the same memory in another way."""
+        return "ptr noalias" if self.spec.tail is None else "ptr"
+
     def a_source(self, f: Function, a: Value, row: Operand, k: Operand) -> Value:
         lda = self.spec.strides[A]
         index = f.add(f.mul(k, lda), row) if self.spec.trans_a else f.add(f.mul(row, lda), k)
@@ -152,7 +170,7 @@ class Generator:
     def emit_tile_kernel(self, rows: int, columns: int) -> None:
         """``tile(slots, k, a, b, c, row, column, k0)``: one tile, one block of k from k0."""
         parameters = [("ptr", "slots"), ("i64", "k"), ("ptr noalias readonly", "a")]
-        parameters += [("ptr noalias readonly", "b"), ("ptr noalias", "c")]
+        parameters += [("ptr noalias readonly", "b"), (self.c_parameter, "c")]
         parameters += [("i64", "row"), ("i64", "column"), ("i64", "k0")]
         f = self.module.function(f"{self.name}_tile_{rows}x{columns}", parameters)
         slots, k, a, b, c, row, column, k0 = f.arguments
@@ -198,22 +216,27 @@ class Generator:
         """Store the results of a tile for good; `place` is its row and column."""
         if self.spec.epilogue is not None:
             tile = self._finished(f, tile, slots, *place, columns)
-        microkernel.store_tile(f, tile, c, self.spec.strides[C], columns)
-        if self.spec.tail is not None:
-            f.call(self._tail(len(tile), columns), "void", slots, *place)
+        if self.spec.tail is None:
+            microkernel.store_tile(f, tile, c, self.spec.strides[C], columns)
+            return
+        memory = f.alloca(self.element, len(tile) * len(tile[0]) * self.lanes)
+        store_in_order(f, tile, memory)
+        f.call(self._tail(len(tile), columns), "void", slots, memory, *place)
 
     def _tail(self, rows: int, columns: int) -> str:
-        """``tail(slots, row, column)``: what follows on the results of one tile."""
+        """``tail(slots, tile, row, column)``: what follows on the results of one tile."""
         tail, name = self.spec.tail, f"{self.name}_tail_{rows}x{columns}"
         assert tail is not None
         if name in self.module:
             return name
-        f = self.module.function(name, [("ptr", "slots"), ("i64", "row"), ("i64", "column")])
-        slots, row, column = f.arguments
+        parameters = [("ptr", "slots"), ("ptr noalias readonly", "tile")]
+        f = self.module.function(name, [*parameters, ("i64", "row"), ("i64", "column")])
+        slots, tile, row, column = f.arguments
         first = self.pointers - tail.pointers
         buffers = {n: slot(f, slots, first + i) for i, n in enumerate(tail.buffers)}
-        buffers[PRODUCT] = slot(f, slots, C)
-        tail.apply(f, self.target, buffers, (row, column), (rows, columns), self.lanes)
+        buffers[RESULT] = slot(f, slots, C)
+        size = rows, columns
+        tail.apply(f, self.target, buffers, tile, (row, column), size, self.type)
         f.ret()
         return name
 
@@ -343,48 +366,75 @@ class Generator:
     ) -> None:
         """All tiles of panels rows[0]..rows[1] and columns[0]..columns[1]; `own` is memory."""
         with f.loop(0, self.k_blocks) as blocks:
-            k0 = f.mul(blocks.index, self.plan.depth)
-            if not self.keeps_b:
-                self._compute_rows(f, slots, rows, columns, own, k0, None)
+            area = Area(slots, columns, own, f.mul(blocks.index, self.plan.depth))
+            if self.plan.column_block:
+                self._compute_by_rows(f, area, rows)
+            elif not self.keeps_b:
+                self._compute_by_columns(f, area, rows, None)
             else:
                 with f.loop(*rows, self.plan.row_block) as high:
                     end = f.minimum(f.add(high.index, self.plan.row_block), rows[1])
-                    part = (high.index, end)
                     first = f.compare("eq", high.index, rows[0])
-                    self._compute_rows(f, slots, part, columns, own, k0, first)
+                    self._compute_by_columns(f, area, (high.index, end), first)
 
-    def _compute_rows(
-        self,
-        f: Function,
-        slots: Value,
-        rows: Bounds,
-        columns: Bounds,
-        own: Value,
-        k0: Operand,
-        first: Value | None,
+    def _compute_by_columns(
+        self, f: Function, area: Area, rows: Bounds, first: Value | None
     ) -> None:
         """One block of k and of rows; B is packed only if `first` (None: always)."""
         if self.plan.pack_a:
-            self.pack_rows(f, slots, rows, k0, own)
-        with f.loop(*columns) as across:
-            column = f.mul(across.index, self.plan.columns)
-            b = self.b_source(f, slot(f, slots, B), k0, column)
+            self.pack_rows(f, area.slots, rows, area.k0, area.own)
+        with f.loop(*area.columns) as across:
             if self.plan.pack_b:
-                kept = 0 if first is None else f.sub(across.index, columns[0])
-                start = f.add(f.mul(kept, self.b_panel), self.a_bytes // size_of(self.element))
-                panel = f.gep(own, start, self.element)
                 with f.when(first) if first is not None else nullcontext():
-                    for width in self._each_width(f, across.index):
-                        f.call(f"{self.name}_pack_b{width}", "void", b, panel, self.k_count(f, k0))
-                b = panel
+                    self._pack_panel(f, area, across.index)
+            b = self._b_start(f, area, across.index)
             with f.loop(*rows) as down:
+                a = self._a_start(f, area, rows, down.index)
+                self._compute_tile(f, area.slots, (down.index, across.index), a, b, area.k0)
+
+    def _compute_by_rows(self, f: Function, area: Area, rows: Bounds) -> None:
+        """One block of k; for a block of packed panels of B, C is written from left to right."""
+        with f.loop(*area.columns, self.plan.column_block) as wide:
+            end = f.minimum(f.add(wide.index, self.plan.column_block), area.columns[1])
+            part = replace(area, columns=(wide.index, end))
+            if self.plan.pack_b:
+                with f.loop(*part.columns) as across:
+                    self._pack_panel(f, part, across.index)
+            with f.loop(*rows) as down:
+                only = (down.index, f.add(down.index, 1))
                 if self.plan.pack_a:
-                    place = f.mul(f.sub(down.index, rows[0]), self.a_panel)
-                    a = f.gep(own, place, self.element)
-                else:
-                    row = self.first_row(f, down.index)
-                    a = self.a_source(f, slot(f, slots, A), row, k0)
-                self._compute_tile(f, slots, (down.index, across.index), a, b, k0)
+                    self.pack_rows(f, area.slots, only, area.k0, area.own)
+                a = self._a_start(f, part, only, down.index)
+                with f.loop(*part.columns) as across:
+                    b = self._b_start(f, part, across.index)
+                    self._compute_tile(f, area.slots, (down.index, across.index), a, b, area.k0)
+
+    def _pack_panel(self, f: Function, area: Area, index: Value) -> None:
+        source = self._b_source(f, area, index)
+        panel = self._b_start(f, area, index)
+        for width in self._each_width(f, index):
+            name = f"{self.name}_pack_b{width}"
+            f.call(name, "void", source, panel, self.k_count(f, area.k0))
+
+    def _b_source(self, f: Function, area: Area, index: Value) -> Value:
+        """Where a panel of B is in memory."""
+        column = f.mul(index, self.plan.columns)
+        return self.b_source(f, slot(f, area.slots, B), area.k0, column)
+
+    def _b_start(self, f: Function, area: Area, index: Value) -> Value:
+        """Where the tile kernels read a panel of B."""
+        if not self.plan.pack_b:
+            return self._b_source(f, area, index)
+        kept = f.sub(index, area.columns[0]) if self.keeps_b else 0
+        start = f.add(f.mul(kept, self.b_panel), self.a_bytes // size_of(self.element))
+        return f.gep(area.own, start, self.element)
+
+    def _a_start(self, f: Function, area: Area, rows: Bounds, index: Value) -> Value:
+        """Where the tile kernels read a panel of A; rows[0] is the first one packed."""
+        if self.plan.pack_a:
+            place = f.mul(f.sub(index, rows[0]), self.a_panel)
+            return f.gep(area.own, place, self.element)
+        return self.a_source(f, slot(f, area.slots, A), self.first_row(f, index), area.k0)
 
     def _compute_tile(
         self, f: Function, slots: Value, tile: tuple[Value, Value], a: Value, b: Value, k0: Operand

@@ -13,7 +13,8 @@ from flambeau.codegen.text import size_of
 
 A_COST = 0.3  # of fetching a panel of A from the third-level cache, in tiles
 A_PACK_COST = 0.7  # of copying it besides
-PACKED_DEPTH = 256  # fewer steps of k do not pay for a copy of A
+PACKED_DEPTH = 256  # fewer steps of k do not pay for a copy of A; so many make a block
+FEW_PANELS = 12  # of A: one panel of B at a time serves them best
 CACHE_WAYS = 12  # lines with equal low address bits that a first-level cache holds
 ELEMENTS = {"float32": "float", "float64": "double", "bfloat16": "bfloat"}
 GFLOPS_GUESS = 100.0  # of one thread, to estimate the time of a call
@@ -114,6 +115,7 @@ class Plan:
     areas: tuple[int, int]  # chunks along m and along n
     row_block: int  # panels of A that stay in the second-level cache together
     unroll: int
+    column_block: int = 0  # panels of B that stay there while those of A go by; 0: one of B
 
     @property
     def row_panels(self) -> int:
@@ -129,12 +131,16 @@ def plan(spec: GemmSpec, target: Target, threads: int) -> Plan:
     pack_a, pack_b = _packing(spec, target, len(rows))
     turned = spec.trans_a and not pack_a
     depth = _depth(spec, target, len(rows), columns * size * (2 if turned else 1))
+    if pack_a and len(rows) > FEW_PANELS:
+        depth = min(depth, PACKED_DEPTH)
     pack_cost = (1.0 if spec.trans_b else 0.5) if pack_b else 0.0
     a_cost = A_COST + (A_PACK_COST if pack_a else 0.0)
     grid = areas(len(rows), math.ceil(spec.n / columns), threads, pack_cost, a_cost)
     block = _row_block(math.ceil(len(rows) / grid[0]), depth * height * size, target)
     unroll = next(u for u in (4, 2, 1) if depth % u == 0 and spec.k % u == 0)
-    return Plan(rows, columns, depth, pack_a, pack_b, grid, block, unroll)
+    most = max(1, target.level2_bytes // 2 // (depth * columns * size))
+    wide = most if pack_b and len(rows) > FEW_PANELS * grid[0] else 0
+    return Plan(rows, columns, depth, pack_a, pack_b, grid, block, unroll, wide)
 
 
 def _tile(spec: GemmSpec, target: Target, element: str) -> tuple[int, int]:
@@ -161,8 +167,8 @@ def _packing(spec: GemmSpec, target: Target, row_panels: int) -> tuple[bool, boo
     element = ELEMENTS[spec.dtype]
     ragged = spec.n % target.lanes(element) and not target.masked_memory
     pack_b = spec.trans_b or row_panels > 3 or bool(ragged)
-    pack_a = spec.trans_a and _on_same_lines(spec, element) and spec.k > PACKED_DEPTH
-    return pack_a and spec.n > 64, pack_b
+    pack_a = row_panels > FEW_PANELS or _on_same_lines(spec, element)
+    return pack_a and spec.trans_a and spec.k > PACKED_DEPTH and spec.n > 64, pack_b
 
 
 def _depth(spec: GemmSpec, target: Target, row_panels: int, row_bytes: int) -> int:

@@ -14,8 +14,6 @@ from flambeau.loops.api import broadcast
 from flambeau.loops.expr import iterator
 from flambeau.loops.nest import Buf, Nest, Store
 
-PRODUCT = "c"
-
 
 class Element:
     """A value of the chain at the place where the nest is."""
@@ -39,19 +37,17 @@ class TailNest:
         self.names = part.names
         self.pointers: list[Value] = []
         self.known: dict[Value, Any] = {}
-        c = Buf(PRODUCT, self.shape, None, out.dtype)
-        raw = c[self.iters]
         product = part.product.outputs[0]
+        raw = Buf("product", self.shape, None, out.dtype)[self.iters]
         bias = part.product.inputs[2] if part.product.name == "linear" else None
         self.put(product, raw if bias is None else raw + broadcast(self.operand(bias), self.iters))
         for equation in part.followers:
             self.put(equation.outputs[0], self.computed(equation))
-        stores = [Store(c, self.iters, self.known[part.stored[0]].expression)]
-        if part.stored[0] is product and bias is None:
-            stores = []
-        for value in part.stored[1:]:
-            stores.append(Store(self.buffer(value), self.iters, self.known[value].expression))
-        self.nest = Nest(self.iters, tuple(stores))
+        first, *others = part.stored
+        targets = [Buf("c", self.shape, None, out.dtype), *map(self.buffer, others)]
+        self.nest = Nest(self.iters, tuple(
+            Store(target, self.iters, self.known[value].expression)
+            for target, value in zip(targets, part.stored)))
 
     def put(self, value: Value, expression: Any) -> None:
         self.known[value] = Element(expression, self.shape, value.spec.dtype)

@@ -263,10 +263,10 @@ def test_bfloat16_batch_and_bias(bfloat_target, rng):
 
 
 def tail_of(m, n, body, buffers, dtype="float32"):
-    """The tail that stores body(c, *buffers) to c, each buffer (m, n) or (n,)."""
-    c = Buf("c", (m, n), None, dtype)
+    """The tail that stores body(product, *buffers) to c, each buffer (m, n) or (n,)."""
+    c, made = (Buf(name, (m, n), None, dtype) for name in ("c", "product"))
     others = [Buf(name, shape, None, dtype) for name, shape in buffers.items()]
-    return Tail(nest((m, n), lambda i: body(c[i], *[b.at(i) for b in others]), out=c),
+    return Tail(nest((m, n), lambda i: body(made[i], *[b.at(i) for b in others]), out=c),
                 tuple(buffers))
 
 
@@ -289,8 +289,8 @@ def test_a_tail_may_store_several_results(rng):
     m, n, k = 33, 70, 600
     a, b = operands(rng, m, n, k, False, False)
     c, other = Guarded((m, n)), Guarded((m, n))
-    x, y = Buf("c", (m, n)), Buf("p0", (m, n))
-    made = nest((m, n), lambda i: (x[i] + 1.0, x[i] * 2.0), out=(x, y))
+    x, y, z = (Buf(name, (m, n)) for name in ("product", "c", "p0"))
+    made = nest((m, n), lambda i: (x[i] + 1.0, x[i] * 2.0), out=(y, z))
     program = templates.gemm(m, n, k, tail=Tail(made, ("p0",)))
     program(a.ctypes.data, b.ctypes.data, c.address, other.address)
     expected = product(a, b, False, False)
