@@ -50,7 +50,8 @@ def emit_forward(
     if suits_winograd(spec):
         return _emit_winograd(module, name, winograd.forward_problem(spec, epilogue), target)
     problem = forward_problem(spec, epilogue)
-    if is_depthwise(spec) and (spec.x_layout == "NHWC" or not epilogue):
+    by_plane = epilogue is None or isinstance(epilogue, Pointwise)
+    if is_depthwise(spec) and (spec.x_layout == "NHWC" or by_plane):
         return _emit_depthwise(module, name, problem, target)
     return DirectConv(module, name, problem, target).emit()
 

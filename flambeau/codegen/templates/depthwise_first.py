@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import cast
 
 from flambeau.codegen.target import Target
 from flambeau.codegen.templates import microkernel
@@ -17,9 +18,12 @@ from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.conv_walk import Phase, Walk, forward_walk
 from flambeau.codegen.templates.depthwise_last import CHUNK, GFLOPS, SOURCE, TARGET, WEIGHT
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
+from flambeau.codegen.templates.epilogue import Pointwise
 from flambeau.codegen.templates.gemm_plan import ELEMENTS
 from flambeau.codegen.templates.strided import load_strided, store_strided
 from flambeau.codegen.text import Function, Module, Operand, Value, size_of, vector, zero
+
+BIAS = 3  # its slot
 
 
 @dataclass(slots=True)
@@ -78,9 +82,18 @@ class Planes:
 
 @dataclass(slots=True)
 class DepthwiseFirst(Planes):
-    """Emits the convolution, or its input gradient. Pointers: source, weight, target."""
+    """Emits the convolution, or its input gradient. Pointers: source, weight, target, bias."""
 
     problem: Problem = field(kw_only=True)
+
+    @property
+    def epilogue(self) -> Pointwise:
+        """A plane has one bias; other operands of an epilogue are not for this kernel."""
+        return cast(Pointwise, self.problem.epilogue or Pointwise("none"))
+
+    @property
+    def pointers(self) -> int:
+        return 3 + self.epilogue.pointers
 
     def emit(self) -> Kernel:
         problem = self.problem
@@ -93,7 +106,7 @@ class DepthwiseFirst(Planes):
         f.parallel_for(chunk, f.arguments[0], planes, work)
         f.ret()
         own = self.stage_bytes(problem.rows, problem.columns)
-        return Kernel(self.name, 3, 4, 0, own, work)
+        return Kernel(self.name, self.pointers, self.pointers + 1, 0, own, work)
 
     def _emit_plane(self) -> str:
         problem, name = self.problem, f"{self.name}_plane"
@@ -101,23 +114,28 @@ class DepthwiseFirst(Planes):
         f = self.module.function(name, CHUNK)
         slots, i, thread = f.arguments
         own = self.stage_bytes(rows, columns)
-        staged = thread_memory(f, slot(f, slots, 3), 0, own, thread)
+        staged = thread_memory(f, slot(f, slots, self.pointers), 0, own, thread)
         start = f.mul(i, rows.source * columns.source)
         self.stage(f, f.gep(slot(f, slots, SOURCE), start, self.element), staged, rows, columns)
         channel = f.urem(i, problem.groups)
         weight = f.gep(slot(f, slots, WEIGHT), f.mul(channel, problem.weight_group), self.element)
         start = f.mul(i, rows.target * columns.target)
         target = f.gep(slot(f, slots, TARGET), start, self.element)
+        first = zero(self.type)
+        if self.epilogue.bias:
+            bias = f.load(self.element, f.gep(slot(f, slots, BIAS), channel, self.element))
+            first = f.splat(bias, self.lanes)
         for down in rows.phases:
             for across in columns.phases:
-                self._phase(f, staged, weight, target, down, across)
+                self._phase(f, (staged, weight, target), first, down, across)
         f.ret()
         return name
 
     def _phase(
-        self, f: Function, staged: Value, weight: Value, target: Value, down: Phase, across: Phase
+        self, f: Function, memory: tuple[Value, ...], first: Value, down: Phase, across: Phase
     ) -> None:
-        """All positions of one phase."""
+        """All positions of one phase; sums start from `first`."""
+        staged, weight, target = memory
         rows, columns = self.problem.rows, self.problem.columns
         _, _, r_stride, s_stride = self.problem.weight_strides
         taps = [(n, r, t, s) for n, r in enumerate(down.taps) for t, s in enumerate(across.taps)]
@@ -132,12 +150,14 @@ class DepthwiseFirst(Planes):
             out = f.gep(target, f.add(f.mul(h, columns.target), across.first), self.element)
 
             def block(j: Operand, count: int) -> None:
-                total = zero(self.type)
+                total = first
                 column = f.add(f.mul(j, columns.in_step), across.offset)
                 for (n, _, t, _), w in zip(taps, weights, strict=True):
                     offset = n * rows.step * self.width(columns) + t * columns.step
                     x = self.tap(f, row, f.add(column, offset), columns.in_step)
                     total = f.fma(x, f.splat(w, self.lanes), total)
+                if self.epilogue.function:
+                    total = self.epilogue.function(f, total)
                 at = f.gep(out, f.mul(j, columns.out_step), self.element)
                 store_strided(f, total, at, columns.out_step, count)
 

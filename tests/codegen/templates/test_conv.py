@@ -159,12 +159,12 @@ def test_float64_is_never_winograd(rng):
     check(spec, rng, 1e-14)
 
 
-@pytest.mark.parametrize("spec", [DIRECT[1], WINOGRAD[1], DIRECT[-1]])
+@pytest.mark.parametrize("spec", [DIRECT[1], WINOGRAD[1], DIRECT[-1], *DEPTHWISE])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_bias_and_relu(rng, spec, layout):
     spec = spec.with_layout(layout)
     x = rng.standard_normal((spec.n, spec.c, spec.h, spec.w)).astype("float32")
-    w = rng.standard_normal((spec.k, spec.c, spec.r, spec.s)).astype("float32")
+    w = rng.standard_normal((spec.k, spec.group_c, spec.r, spec.s)).astype("float32")
     bias = rng.standard_normal(spec.k).astype("float32")
     dy = np.zeros((spec.n, spec.k, spec.out_h, spec.out_w), "float32")
     y, _, _ = reference(spec, x, w, dy)
