@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 PARALLEL_FOR = "flambeau_parallel_for"
+LEAST_CHUNK = 4_000  # nanoseconds
+FEWEST_CHUNKS = 16  # of a job, where chunks are put together
 _SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
 _SIZES |= {"half": 2, "bfloat": 2, "float": 4, "double": 8}
 _FLOATS = frozenset(("half", "bfloat", "float", "double"))
@@ -467,9 +469,27 @@ class Function:
     ) -> None:
         """Run ``chunk(ptr context, i64 index, i64 thread)`` for `count` indices on the pool.
 
-        `work` estimates the whole job in nanoseconds: small jobs stay on this thread.
+        `work` estimates the whole job in nanoseconds: small jobs stay on this thread. Neighbouring
+        indices that are little work each are handed out together, as handing out costs as well.
         """
+        if isinstance(count, int) and isinstance(work, int):
+            together = min(LEAST_CHUNK * count // max(work, 1), count // FEWEST_CHUNKS)
+            if together > 1:
+                chunk, count = self._grouped(chunk, count, together), -(-count // together)
         self.call(PARALLEL_FOR, "void", Value("@" + chunk, "ptr"), context, count, work)
+
+    def _grouped(self, chunk: str, count: int, together: int) -> str:
+        """A chunk that runs `together` indices of another."""
+        name = f"{chunk}_by_{together}"
+        if name in self.module:
+            return name
+        f = self.module.function(name, [("ptr", "context"), ("i64", "i"), ("i64", "thread")])
+        context, i, thread = f.arguments
+        first = f.mul(i, together)
+        with f.loop(first, f.minimum(f.add(first, together), count)) as each:
+            f.call(chunk, "void", context, each.index, thread)
+        f.ret()
+        return name
 
     # control flow
 

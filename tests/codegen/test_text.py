@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flambeau.codegen.text import Module, Value, constant, constants, mangled, size_of, vector, zero
-from flambeau.runtime import jit
+from flambeau.runtime import jit, pool
 
 VECTOR = "<8 x float>"
 
@@ -180,3 +180,23 @@ def test_two_functions_of_one_name():
     module.function("f", [])
     with pytest.raises(ValueError, match="unique"):
         module.function("f", [])
+
+
+@pytest.mark.parametrize("count, work", [(1000, 2000), (37, 10), (16, 1), (1000, 10**9), (0, 0)])
+def test_little_chunks_run_together_each_once(count, work):
+    """`parallel_for` hands out few pieces, whatever the number of chunks."""
+    module = Module()
+    f = module.function("chunk", [("ptr", "out"), ("i64", "i"), ("i64", "thread")])
+    at = f.gep(f.arguments[0], f.arguments[1], "i64")
+    f.store(f.binary("add", f.load("i64", at), 1), at)
+    f.ret()
+    f = module.function("f", [("ptr", "out")], exported=True)
+    for _ in range(2):
+        f.parallel_for("chunk", f.arguments[0], count, work)
+    f.ret()
+    text = module.text()
+    assert ("chunk_by_" in text) == (count >= 32 and work < 10**6)
+    pool.library()
+    out = np.zeros(count + 1, "i8")
+    compiled(module, "f", None, ctypes.c_void_p)(out.ctypes.data)
+    assert (out[:count] == 2).all() and out[count] == 0

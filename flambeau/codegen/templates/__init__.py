@@ -133,9 +133,9 @@ def demand_float(op: str, dtype: str) -> None:
 @functools.lru_cache(maxsize=1024)
 def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
     def emit(module: Module) -> Kernel:
-        from flambeau.codegen.templates import pooling
+        from flambeau.codegen.templates.pool import emit_pool
 
-        return pooling.emit_pool(module, "pool", kind, spec, chosen)
+        return emit_pool(module, "pool", kind, spec, chosen)
 
     return build(chosen, f"pool_{kind}", emit, parameters=(spec,))
 

@@ -356,9 +356,7 @@ class WeightGradient:
         name = f"{self.name}_stage_dy{wide}"
         channels_first = spec.y_layout == "NCHW"
         if channels_first and name not in self.module:
-            emit_transpose(
-                self.module, name, spec.out_w, plane, self.span, self.type, rows=wide
-            )
+            emit_transpose(self.module, name, spec.out_w, plane, self.span, self.type, rows=wide)
         if self._padded(wide) > wide:
             f.clear(staged, f.mul(rows, spec.out_w * self.span * self.size))
         with f.loop(0, rows) as loop:

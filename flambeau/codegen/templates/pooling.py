@@ -18,7 +18,6 @@ from flambeau.codegen.templates.entry import Kernel, slot
 from flambeau.codegen.templates.gemm_plan import ELEMENTS
 from flambeau.codegen.templates.pool_spec import PoolSpec
 from flambeau.codegen.templates.strided import load_gathered, load_strided
-from flambeau.codegen.templates.widened import Dense, WidenedKernel
 from flambeau.codegen.templates.winograd_transform import each_group
 from flambeau.codegen.text import (
     Function,
@@ -32,7 +31,6 @@ from flambeau.codegen.text import (
     vector,
     zero,
 )
-from flambeau.core.errors import DtypeError, complaint
 
 CHUNK = [("ptr", "slots"), ("i64", "i"), ("i64", "thread")]
 X, Y, INDICES = range(3)
@@ -550,23 +548,3 @@ class AveragePool(Pooling):
                 f.store(f.fadd(f.load(self.element, at), value), at)
         f.ret()
         return name, spec.n * spec.c
-
-
-def emit_pool(module: Module, name: str, kind: str, spec: PoolSpec, target: Target) -> Kernel:
-    """Add one of ``max``, ``max_indices``, ``average``, ``max_gradient``, ``average_gradient``."""
-    if spec.dtype == "bfloat16":
-        inner = emit_pool(module, f"{name}_float", kind, replace(spec, dtype="float32"), target)
-        count, out = spec.n * spec.c * spec.h * spec.w, spec.n * spec.c * spec.out_h * spec.out_w
-        if kind.endswith("gradient"):
-            operands = Dense(0, out), Dense(inner.pointers - 1, count, True)
-        else:
-            operands = Dense(X, count), Dense(Y, out, True)
-        return WidenedKernel(module, name, target, inner, operands).emit()
-    if spec.dtype not in ELEMENTS:
-        must = "dtype must be float32, float64 or bfloat16"
-        raise DtypeError(complaint("pool", must, {"dtype": spec.dtype}, "Convert to float32."))
-    if kind == "max_gradient":
-        return MaxPoolGradient(module, name, spec, target).emit()
-    if kind.startswith("max"):
-        return MaxPool(module, name, spec, target, keep_indices=kind == "max_indices").emit()
-    return AveragePool(module, name, spec, target, backward=kind == "average_gradient").emit()

@@ -116,9 +116,7 @@ class SharedWinogradWeight(WinogradWeight):
         sums = thread_memory(f, memory, self.shared_bytes, self.own_bytes, thread)
         v = f.gep(memory, f.mul(block, self.channels), self.element)
         z = f.gep(self._z(f, memory), f.mul(span, self.span), self.element)
-        for channels in each_size(
-            f, block, self.channel_blocks, self.channels, self.last_channels
-        ):
+        for channels in each_size(f, block, self.channel_blocks, self.channels, self.last_channels):
             self._emit_sums(f, v, z, sums, channels)
             self._emit_back(f, slots, sums, block, span, channels)
         f.ret()
