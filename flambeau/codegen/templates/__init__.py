@@ -133,7 +133,7 @@ def demand_float(op: str, dtype: str) -> None:
 @functools.lru_cache(maxsize=1024)
 def _pool(kind: str, spec: PoolSpec, chosen: target.Target) -> Program:
     def emit(module: Module) -> Kernel:
-        from flambeau.codegen.templates.pool import emit_pool
+        from flambeau.codegen.templates.pool_kernels import emit_pool
 
         return emit_pool(module, "pool", kind, spec, chosen)
 

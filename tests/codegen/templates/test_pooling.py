@@ -164,3 +164,10 @@ def test_every_level_of_features(level, rng):
         y = Guarded(stored(dy, layout).shape)
         templates.max_pool_forward(spec, keep_indices=False)(xs.ctypes.data, y.address)
         assert np.array_equal(logical(y.check(), layout), reference(spec, x, dy)["max"])
+
+
+def test_kernels_of_other_kinds_can_be_made_afterwards():
+    """A module that is loaded on demand must not take the place of a name of the package."""
+    spec = pool(1, 1, 4, 4, (2, 2), (2, 2))
+    templates.max_pool_forward(spec)
+    assert templates.gemm(2, 3, 4) is not None
