@@ -9,7 +9,7 @@ import numpy as np
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import dtype as DType
 from flambeau.core.spec import Spec, spec
-from flambeau.loops.api import const, guarded, nest
+from flambeau.loops.api import cast, const, guarded, nest, scan, store
 from flambeau.ops.logarithms import logaddexp_ref
 from flambeau.ops.registry import primitive
 from flambeau.ops.scattering import scatter_sum
@@ -41,6 +41,26 @@ def _scanned(ufunc: np.ufunc, x, dim: int, reverse: bool, dtype: DType):
     return np.ascontiguousarray(np.flip(out, dim)) if reverse else out
 
 
+def scan_lower(combine: str):
+    """A `lower` rule: a running fold in the dtype of arithmetic, from either end."""
+    def lower(outs, x, *, dim, reverse=False, dtype: DType | None = None):
+        if not x.shape or x.shape[dim] == 1:
+            return None
+
+        def body(p):
+            along = p[dim]
+            at = x.shape[dim] - 1 - along if reverse else along
+            place = (*p[:dim], at, *p[dim + 1:])
+            value = cast(x[place], outs[0].dtype.wide)
+            running = scan(combine, along, value)
+            found = running if isinstance(running, tuple) else (running,)
+            return tuple(store(out, place, v) for out, v in zip(outs, found))
+
+        return nest(x.shape, body)
+
+    return lower
+
+
 # cumsum --------------------------------------------------------------------------------------
 
 
@@ -53,7 +73,7 @@ def cumsum_vjp(ct, dim, reverse):
 
 
 cumsum = primitive("cumsum", meta=scan_meta, ref=cumsum_ref, vjp=dict(x=cumsum_vjp),
-                   samples=scan_samples)
+                   lower=scan_lower("add"), samples=scan_samples)
 
 # cumprod -------------------------------------------------------------------------------------
 
@@ -73,7 +93,7 @@ def cumprod_vjp(ct, x, dim, reverse, out):
 
 
 cumprod = primitive("cumprod", meta=scan_meta, ref=cumprod_ref, vjp=dict(x=cumprod_vjp),
-                    samples=scan_samples)
+                    lower=scan_lower("mul"), samples=scan_samples)
 
 # shifted: one step along a dimension ---------------------------------------------------------
 
@@ -183,7 +203,7 @@ def cumulative_extremum_vjp(ct, out1, _x, dim):
     return scatter_sum(ct, out1, shape=tuple(_x.shape), dim=dim)
 
 
-def cumulative_extremum(name: str, ufunc: np.ufunc):
+def cumulative_extremum(name: str, ufunc: np.ufunc, combine: str):
     """(extremum so far, where it is): the latest of equal ones; NaN wins and stays."""
     def ref(x, *, dim):
         if not x.ndim:
@@ -194,11 +214,11 @@ def cumulative_extremum(name: str, ufunc: np.ufunc):
         return best, np.maximum.accumulate(at, axis=dim)
 
     return primitive(name, meta=cumulative_extremum_meta, ref=ref, samples=line_samples,
-                     vjp=dict(x=cumulative_extremum_vjp))
+                     lower=scan_lower(combine), vjp=dict(x=cumulative_extremum_vjp))
 
 
-cummax = cumulative_extremum("cummax", np.maximum)
-cummin = cumulative_extremum("cummin", np.minimum)
+cummax = cumulative_extremum("cummax", np.maximum, "argmax")
+cummin = cumulative_extremum("cummin", np.minimum, "argmin")
 
 # logcumsumexp --------------------------------------------------------------------------------
 
@@ -233,4 +253,5 @@ def logcumsumexp_vjp(ct, x, out, dim):
 
 
 logcumsumexp = primitive("logcumsumexp", meta=logcumsumexp_meta, ref=logcumsumexp_ref,
-                         vjp=dict(x=logcumsumexp_vjp), samples=line_samples)
+                         vjp=dict(x=logcumsumexp_vjp), lower=scan_lower("logaddexp"),
+                         samples=line_samples)

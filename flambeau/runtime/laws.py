@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from flambeau.runtime.allocator import allocate
 from flambeau.runtime.filling import Shape, as_complex, by_chunks, demand, dims
-from flambeau.runtime.mersenne import Engine
+from flambeau.runtime.mersenne import MANY, Engine
 from flambeau.runtime.rounding import (
     F32,
     F64,
@@ -109,7 +110,7 @@ def bernoulli(engine: Engine, shape: Shape, dtype=F32, p: float | np.ndarray = 0
     if isinstance(p, np.ndarray):
         return bernoulli_each(engine, shape, dtype, p)
     demand(0 <= p <= 1, "bernoulli_", "p must be in [0, 1]", p=p)
-    return by_chunks(engine, shape, dtype, lambda n: successes(engine, n, p).astype(dtype))
+    return yes_or_no(engine, shape, p, np.ones((), dtype))
 
 
 def bernoulli_each(engine: Engine, shape: Shape, dtype: np.dtype, p: np.ndarray) -> np.ndarray:
@@ -121,9 +122,16 @@ def bernoulli_each(engine: Engine, shape: Shape, dtype: np.dtype, p: np.ndarray)
     return (units(p.size) < p).astype(dtype).reshape(dims(shape))
 
 
-def successes(engine: Engine, n: int, p: float) -> np.ndarray:
-    """n bools, true with probability p; u < p on 53-bit integers, where it is exact."""
-    return engine.low53(n) < np.uint64(math.ceil(p * 2.0**53))
+def yes_or_no(engine: Engine, shape: Shape, p: float, value: np.ndarray) -> np.ndarray:
+    """`value` with probability p, else 0; u < p on 53-bit integers, where it is exact."""
+    shape, limit = dims(shape), math.ceil(p * 2.0**53)
+    count = math.prod(shape)
+    if 2 * count >= MANY and value.dtype.itemsize <= 8:
+        out = np.ndarray(shape, value.dtype, allocate(count * value.dtype.itemsize))
+        engine.choose(out, limit, value)
+        return out
+    return by_chunks(engine, shape, value.dtype,
+                     lambda n: (engine.low53(n) < np.uint64(limit)).astype(value.dtype) * value)
 
 
 def dropout_mask(engine: Engine, shape: Shape, dtype=F32, p: float = 0.5) -> np.ndarray:
@@ -135,8 +143,7 @@ def dropout_mask(engine: Engine, shape: Shape, dtype=F32, p: float = 0.5) -> np.
     demand(0 <= p < 1, "dropout", "p must be in [0, 1)", p=p)
     kind = working(dtype).type
     kept = stored(np.array(kind(1) / kind(1 - p)), dtype)
-    return by_chunks(engine, shape, dtype,
-                     lambda n: successes(engine, n, 1 - p).astype(dtype) * kept)
+    return yes_or_no(engine, shape, 1 - p, kept)
 
 
 def rrelu_slopes(

@@ -104,6 +104,12 @@ class Engine:
         wide &= np.uint64((1 << 53) - 1)
         return wide
 
+    def choose(self, out: np.ndarray, limit: int, value: np.ndarray) -> None:
+        """`value` where a number of `low53` is below `limit`, else 0, all over a contiguous out."""
+        with self.lock:
+            state = self.numbers(out.size).bit_generator.ctypes.state_address
+            twister.chosen(state, out, limit, value)
+
     def unit53(self, n: int) -> np.ndarray:
         """n float64 in [0, 1): the low 53 bits of a wide word each."""
         units = self.low53(n).view(np.int64).astype(np.float64)

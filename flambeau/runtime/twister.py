@@ -8,6 +8,7 @@ only they cost a fifth of the time.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -163,12 +164,102 @@ done:
 attributes #0 = { nounwind }
 """
 
+# Sixteen results from thirty-two words: even words hold the upper bits of a number, odd ones the
+# lower. A part of the words is made at a time, and is read again while it is in cache.
+_CHOICES = r"""
+define void @chosenBITS(ptr %state, ptr %out, i64 %count, i64 %limit, iBITS %narrow) #0 {
+entry:
+  %words = alloca [2048 x i32], align 64
+  %one = insertelement <16 x iBITS> poison, iBITS %narrow, i64 0
+  %values = shufflevector <16 x iBITS> %one, <16 x iBITS> poison, <16 x i32> zeroinitializer
+  %l1 = insertelement <16 x i64> poison, i64 %limit, i64 0
+  %limits = shufflevector <16 x i64> %l1, <16 x i64> poison, <16 x i32> zeroinitializer
+  br label %part
+part:
+  %start = phi i64 [ 0, %entry ], [ %stop, %next ]
+  %left = sub i64 %count, %start
+  %few = icmp ult i64 %left, 1024
+  %n = select i1 %few, i64 %left, i64 1024
+  %stop = add i64 %start, %n
+  %more = icmp ne i64 %n, 0
+  br i1 %more, label %make, label %done
+make:
+  %twice = shl i64 %n, 1
+  call void @words(ptr %state, ptr %words, i64 %twice)
+  br label %test
+test:
+  %i = phi i64 [ 0, %make ], [ %end, %wide ]
+  %end = add i64 %i, 16
+  %fits = icmp ule i64 %end, %n
+  br i1 %fits, label %wide, label %rest
+wide:
+  %at = shl i64 %i, 1
+  %p = getelementptr i32, ptr %words, i64 %at
+  %pairs = load <32 x i32>, ptr %p, align 64
+  %top = shufflevector <32 x i32> %pairs, <32 x i32> poison, <16 x i32> <EVEN>
+  %low = shufflevector <32 x i32> %pairs, <32 x i32> poison, <16 x i32> <ODD>
+  %top21 = and <16 x i32> %top, splat (i32 2097151)
+  %topw = zext <16 x i32> %top21 to <16 x i64>
+  %loww = zext <16 x i32> %low to <16 x i64>
+  %up = shl <16 x i64> %topw, splat (i64 32)
+  %number = or <16 x i64> %up, %loww
+  %yes = icmp ult <16 x i64> %number, %limits
+  %result = select <16 x i1> %yes, <16 x iBITS> %values, <16 x iBITS> zeroinitializer
+  %here = add i64 %start, %i
+  %o = getelementptr iBITS, ptr %out, i64 %here
+  store <16 x iBITS> %result, ptr %o, align BYTES
+  br label %test
+rest:
+  %j = phi i64 [ %i, %test ], [ %j1, %single ]
+  %some = icmp ult i64 %j, %n
+  br i1 %some, label %single, label %next
+single:
+  %at1 = shl i64 %j, 1
+  %p1 = getelementptr i32, ptr %words, i64 %at1
+  %q1 = getelementptr i32, ptr %p1, i64 1
+  %top1 = load i32, ptr %p1
+  %low1 = load i32, ptr %q1
+  %cut1 = and i32 %top1, 2097151
+  %w1 = zext i32 %cut1 to i64
+  %x1 = zext i32 %low1 to i64
+  %u1 = shl i64 %w1, 32
+  %number1 = or i64 %u1, %x1
+  %yes1 = icmp ult i64 %number1, %limit
+  %result1 = select i1 %yes1, iBITS %narrow, iBITS 0
+  %here1 = add i64 %start, %j
+  %o1 = getelementptr iBITS, ptr %out, i64 %here1
+  store iBITS %result1, ptr %o1, align BYTES
+  %j1 = add i64 %j, 1
+  br label %rest
+next:
+  br label %part
+done:
+  ret void
+}
+"""
+
+
+@jit.Once
+def _library() -> jit.Library:
+    even, odd = (", ".join(f"i32 {k}" for k in range(first, 32, 2)) for first in (0, 1))
+    choices = _CHOICES.replace("EVEN", even).replace("ODD", odd)
+    sizes = "".join(
+        choices.replace("BITS", str(8 * n)).replace("BYTES", str(n)) for n in (1, 2, 4, 8)
+    )
+    return jit.load((_IR + sizes).replace("VECTOR", f"<{WIDTH} x i32>"))
+
 
 @jit.Once
 def _words() -> Callable[[int, int, int], None]:
-    library = jit.load(_IR.replace("VECTOR", f"<{WIDTH} x i32>"))
     pointer = ctypes.c_void_p
-    return library.function("words", None, pointer, pointer, ctypes.c_int64)
+    return _library().function("words", None, pointer, pointer, ctypes.c_int64)
+
+
+@functools.cache
+def _chosen(itemsize: int) -> Callable[[int, int, int, int, int], None]:
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    name = f"chosen{8 * itemsize}"
+    return _library().function(name, None, pointer, pointer, number, number, number)
 
 
 def words(state_address: int, n: int) -> np.ndarray:
@@ -179,3 +270,10 @@ def words(state_address: int, n: int) -> np.ndarray:
     out = np.empty(n, np.uint32)
     _words()(state_address, out.ctypes.data, n)
     return out
+
+
+def chosen(state_address: int, out: np.ndarray, limit: int, value: np.ndarray) -> None:
+    """out[i] = value where the next number of 53 bits (the low ones of two words) is below `limit`,
+    else 0. `value` has one element, of the dtype of the contiguous `out`. Hold the lock."""
+    bits = int(value.reshape(1).view(f"i{out.itemsize}")[0])
+    _chosen(out.itemsize)(state_address, out.ctypes.data, out.size, limit, bits)

@@ -103,6 +103,8 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
         for n in nodes(roots_of(consumer))
         if n.kind in ("load", "guarded") and n.attr.name == name
     ]
+    if runs_along(value) or runs_along(*roots_of(consumer)) and folds([value]):
+        return False
     inner = folds([value])
     elements = trips(iters)
     if inner and any(s.combine for s in consumer.stores):
@@ -112,6 +114,11 @@ def pays(consumer: Nest, name: str, filled: tuple[tuple[Expr, ...], Expr]) -> bo
         return once and len(loads) <= 2 and not any(is_shared_out(f) for f in inner)
     once = all(turns(x, consumer) <= elements for x in loads)
     return (once and len(loads) <= 4) or repeat_cycles(value) < CHEAP_TO_REPEAT
+
+
+def runs_along(*roots: Expr) -> bool:
+    """Is there a running fold, which has values only in the order of its loop?"""
+    return any(n.kind == "scan" for n in nodes(roots))
 
 
 def turns(load: Expr, consumer: Nest) -> int:
@@ -194,6 +201,8 @@ def may_join(group: list[Nest], n: Nest) -> bool:
     """Same domain or a prefix, something to share, and no dependence but at the same point."""
     first = max(group, key=lambda m: len(m.iters))
     short, long = sorted((n.iters, first.iters), key=len)
+    if any(runs_along(*roots_of(m)) for m in (n, *group)):
+        return False
     if short != long[: len(short)] or any(s.combine for m in (n, *group) for s in m.stores):
         return False
     if len(short) < len(long) and not shares_folds(group, n):
