@@ -20,6 +20,7 @@ from flambeau.schedule.flat import Flat
 
 GATHER = 1.2  # cycles an element
 PREFIXES = frozenset(("add", "mul", "max", "min", "any", "all", "xor"))  # scanned lane by lane
+TURNED = 1.5  # a vector whose lanes go down in memory
 STORE = 1.6  # a store's cycles for a load's
 SCAN_LATENCY = 4.0  # cycles from one running value to the next
 HORIZONTAL = 10.0  # cycles to fold one vector into a scalar
@@ -132,6 +133,8 @@ def access_cost(offset: Expr, along: Expr | None, width: int) -> float:
     moved = step(offset, along)
     if moved == 1:
         return 1.0 / lanes_for(along, width)
+    if moved == -1:
+        return TURNED / lanes_for(along, width)
     return 0.5 / width if isinstance(moved, int) and moved == 0 else GATHER
 
 

@@ -141,7 +141,7 @@ def transposed_loads(p: Pass) -> tuple[Expr | None, tuple[Expr, ...]]:
 
 def is_strided(load: Expr, vector: Expr) -> bool:
     moved = step(load.args[0], vector)
-    return moved is not None and not (isinstance(moved, int) and moved in (0, 1))
+    return moved is not None and not (isinstance(moved, int) and moved in (0, 1, -1))
 
 
 def varying_cycles(roots: list[Expr], along: Expr) -> float:

@@ -233,7 +233,21 @@ class Accesses:
         if isinstance(stride, int) and stride == 1:
             at = self.pointer(access)
             return f.load(type, at) if mask is None else f.load_masked(type, at, mask)
+        if isinstance(stride, int) and stride == -1:
+            at = self.last_lane(access)
+            mask = None if mask is None else self.turned(mask)
+            return self.turned(f.load(type, at) if mask is None else f.load_masked(type, at, mask))
         return self.gather(access, type, stride, mask)
+
+    def last_lane(self, access: Access) -> Value:
+        """Where the last lane of a run that goes down lies: lowest in memory."""
+        kind = memory_type(access.buf.dtype)
+        at = self.pointer(access)  # lanes that are off may lie before the buffer: not `inbounds`
+        return self.f.value("ptr", f"getelementptr {kind}, ptr {at}, i64 {1 - self.lanes}")
+
+    def turned(self, x: Value) -> Value:
+        """The lanes in the opposite order."""
+        return self.f.shuffle(x, x, list(range(self.lanes))[::-1])
 
     def lane_condition(self, condition: Value | None) -> Value | None:
         """The loop's mask and a condition together."""
@@ -283,6 +297,10 @@ class Accesses:
         if isinstance(stride, int) and stride == 1:
             at = self.pointer(access)
             return f.store(x, at) if self.mask is None else f.store_masked(x, at, self.mask)
+        if isinstance(stride, int) and stride == -1:
+            at, x = self.last_lane(access), self.turned(x)
+            mask = None if self.mask is None else self.turned(self.mask)
+            return f.store(x, at) if mask is None else f.store_masked(x, at, mask)
         places = self.places(access, kind, stride)
         on = self.mask or constant(True, vector(self.lanes, "i1"))
         name = f"llvm.masked.scatter.{mangled(x.type)}.v{self.lanes}p0"
