@@ -23,6 +23,7 @@ from flambeau.core import logs
 from flambeau.core.errors import FlambeauError
 from flambeau.graph import Graph
 from flambeau.graph.interpret import Untouched, run_recorded
+from flambeau.graph.sizes import has_symbols
 from flambeau.ops.casts import convert, copy
 from flambeau.random.generator import default_generator
 from flambeau.tensor.tensor import Tensor, alias
@@ -169,11 +170,12 @@ class Differentiable:
     def __init__(self, graph: Graph, backend: Backend, wanted: set[int]):
         self.graph, self.backend, self.wanted = graph, backend, wanted
         self.programs: dict[tuple, JointProgram | None] = {}
-        self.numbers = any(v.spec.weak for v in graph.inputs)
+        self.many = any(v.spec.weak or has_symbols(v.spec) for v in graph.inputs)
 
     def program(self, inputs: Sequence[Any]) -> JointProgram | None:
-        """The program for such inputs. Without numbers, guards see to it that all are alike."""
-        key = tuple(map(_kind, inputs)) if self.numbers else ()
+        """The program for such inputs. Without numbers and symbolic sizes, guards see to it that
+        all are alike."""
+        key = tuple(map(_kind, inputs)) if self.many else ()
         if key not in self.programs:
             made = len(self.programs) < MOST_SIZES
             self.programs[key] = self._made(inputs) if made else None

@@ -21,6 +21,7 @@ from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
 from flambeau.compile.native.segments import steps
+from flambeau.compile.native.sized import SizedPlan
 from flambeau.compile.native.tails import one_kernel
 from flambeau.compile.records import CompileWarning
 from flambeau.compile.settings import Settings
@@ -31,6 +32,7 @@ from flambeau.eager.meanwhile import MeanwhileExecutor
 from flambeau.graph import Graph
 from flambeau.graph.generated import GeneratedPlan
 from flambeau.graph.graph import Equation, Value
+from flambeau.graph.sizes import has_symbols
 from flambeau.tensor.numerics import are_deterministic_algorithms_enabled
 
 PATIENCE = 0.05
@@ -40,12 +42,11 @@ meanwhile = MeanwhileExecutor()
 
 
 class NativePlan:
-    """A graph as a native program, made when it is first run. Inputs of another layout than the
-    program's run on eager operations: a graph may serve several sizes."""
+    """A graph as a native program, made when it is first run: in the background after `hesitation`
+    calls. Inputs of another layout than the program's run on eager operations."""
 
-    def __init__(self, graph: Graph, settings: Settings):
-        self.graph, self.settings = graph, settings
-        self.sized_by_numbers = any(e.open_params for e in graph.equations)
+    def __init__(self, graph: Graph, settings: Settings, hesitation: int = 0):
+        self.graph, self.settings, self.hesitation = graph, settings, hesitation
         self.program: Program | None = None
         self.profiled: Program | None = None
         self.fault: Exception | None = None
@@ -53,8 +54,6 @@ class NativePlan:
         self.eager: GeneratedPlan | None = None
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        if self.sized_by_numbers:
-            return self.otherwise(*inputs)
         program = self.watched() if recording else self.program or self.wanted()
         if program is None:
             return self.meanwhile(*inputs)
@@ -70,6 +69,8 @@ class NativePlan:
         if self.fault is None:
             if self.settings.wait or are_deterministic_algorithms_enabled():
                 self.make()
+            elif self.hesitation:
+                self.hesitation -= 1
             else:
                 worker().ask(self)
                 if not self.asked:
@@ -182,5 +183,10 @@ WAITING = Settings(wait=True)
 def native_runner(
     graph: Graph, examples: list[Any], settings: Settings = WAITING
 ) -> Callable[..., list[Any]]:
-    """The backend: a plan that keeps its program from call to call."""
+    """The backend: a plan that keeps its program, or one for each size, from call to call."""
+    sized = any(e.open_params for e in graph.equations) or any(
+        has_symbols(v.spec) for v in graph.inputs
+    )
+    if sized:
+        return SizedPlan(graph, lambda graph: NativePlan(graph, settings, hesitation=1))
     return NativePlan(graph, settings)
