@@ -14,7 +14,7 @@ class device:
     tensors.
     """
 
-    __slots__ = ("type", "index", "_previous")
+    __slots__ = ("type", "index", "_hash", "_previous")
     default: device | None = None  # set by set_default_device or a `with` block
 
     def __init__(self, type, index: int | None = None):
@@ -38,12 +38,13 @@ class device:
             raise OpError(complaint("device", "the index must not be negative", dict(index=index)))
         self.type = type
         self.index = index
+        self._hash = hash((type, index))
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+        return self is other or isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
 
     def __hash__(self) -> int:
-        return hash((self.type, self.index))
+        return self._hash
 
     def __repr__(self) -> str:
         return f"device(type='{self.type}'" + (

@@ -8,7 +8,10 @@ from flambeau.core.errors import DtypeError, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
 from flambeau.ops.elementwise import common_device
 from flambeau.ops.pointwise import conj
+from flambeau.ops.products import matmul
+from flambeau.ops.reductions import sum
 from flambeau.ops.registry import primitive
+from flambeau.ops.views import permute
 
 
 def linear_meta(x: Spec, w: Spec, b: Spec | None) -> Spec:
@@ -35,14 +38,19 @@ def linear_ref(x, w, b):
 
 def linear_vjp(ct, x, w, needs):
     """gx = ct conj(W); gW = ct^T conj(x); gb = sum of ct over rows."""
-    rows = ct if ct.ndim == 2 else ct.reshape(x.shape[:-1].numel(), ct.shape[-1])
-    gx = gw = gb = None
-    if needs[0]:
-        gx = ct @ conj(w)
-    if needs[1]:
-        gw = rows.mT @ conj(x).reshape(rows.shape[0], x.shape[-1])
-    if needs[2]:
-        gb = rows.sum(0)
+    lead = x.shape[:-1]
+    if len(lead) == 1:
+        return matrix_vjp(ct, x, w, needs)
+    rows = ct.reshape(lead.numel(), ct.shape[-1])
+    gx, gw, gb = matrix_vjp(rows, x.reshape(lead.numel(), x.shape[-1]), w, needs)
+    return None if gx is None else gx.reshape(x.shape), gw, gb
+
+
+def matrix_vjp(ct, x, w, needs):
+    """The same for a matrix x; primitives only, as small nets wait for little else."""
+    gx = matmul(ct, conj(w)) if needs[0] else None
+    gw = matmul(permute(ct, dims=(1, 0)), conj(x)) if needs[1] else None
+    gb = sum(ct, dim=(0,), keepdim=False, dtype=ct.dtype) if needs[2] else None
     return gx, gw, gb
 
 

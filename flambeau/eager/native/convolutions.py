@@ -10,7 +10,7 @@ from flambeau.core.spec import Spec, channels_last_strides
 from flambeau.eager.native.call import NativeCall
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
-SMALL = 1 << 14  # multiply-adds
+SMALL = 1 << 12  # multiply-adds
 
 
 def winograd_tile() -> int:

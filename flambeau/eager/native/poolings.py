@@ -10,7 +10,7 @@ from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import layout_of, pair
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
-SMALL = 1 << 12  # elements of the picture
+SMALL = 1 << 8  # elements of the picture
 
 
 def pool_spec(x: Spec, y: Spec, params: dict):

@@ -13,10 +13,14 @@ from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
+from flambeau.ops.elementwise import is_ufunc
 from flambeau.eager.native.volumes import volume_plan
 from flambeau.tensor.tensor import Tensor
 
-SMALL = 8192  # elements touched; below, NumPy's call overhead wins
+SMALL = 8192  # elements touched; below, one call of NumPy is as fast as one of a kernel
+FEW = 256  # below, several calls of NumPy cost less than a kernel takes to make
+ONE_CALL = frozenset("""convert copy full fill arange cat where masked_fill clamp relu square flip
+    roll""".split())
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
     "linear": linear_call,
     "matmul": matmul_call,
@@ -29,6 +33,11 @@ CALLS: dict[str, Callable[..., NativeCall | None]] = {
 
 def work(specs: list, results: tuple[Spec, ...]) -> int:
     return max(s.numel for s in (*results, *(s for s in specs if s is not None and not s.weak)))
+
+
+def least(primitive) -> int:
+    """From which size on a kernel of loops pays."""
+    return SMALL if primitive.name in ONE_CALL or is_ufunc(primitive.ref) else FEW
 
 
 def loop_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
@@ -71,7 +80,8 @@ def provider(primitive, specs: list, params: dict, result) -> Callable | None:
     if tuned is conv_call and specs[0].ndim == 5:
         return volume_plan(primitive, specs, params, result)
     call = None if tuned is None else tuned(primitive, specs, params, result)
-    if call is None and work(specs, result if isinstance(result, tuple) else (result,)) >= SMALL:
+    results = result if isinstance(result, tuple) else (result,)
+    if call is None and work(specs, results) >= least(primitive):
         call = loop_call(primitive, specs, params, result)
     return None if call is None else call.plan()
 
@@ -80,7 +90,7 @@ def inplace_provider(primitive, target: Spec, specs: list, params: dict,
                      otherwise: Callable) -> Callable | None:
     """A kernel of loops that writes into the target."""
     unfit = primitive.write is not None and primitive.lower is None
-    if unfit or work(specs, (target,)) < SMALL:
+    if unfit or work(specs, (target,)) < least(primitive):
         return None
     found = nests.nests_of(primitive, specs, params, (target,))
     if found is None:
