@@ -41,7 +41,9 @@ class device:
         self._hash = hash((type, index))
 
     def __eq__(self, other) -> bool:
-        return self is other or isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+        if self is other:
+            return True
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
 
     def __hash__(self) -> int:
         return self._hash

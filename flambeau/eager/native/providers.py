@@ -13,8 +13,8 @@ from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
-from flambeau.ops.elementwise import is_ufunc
 from flambeau.eager.native.volumes import volume_plan
+from flambeau.ops.elementwise import is_ufunc
 from flambeau.tensor.tensor import Tensor
 
 SMALL = 8192  # elements touched; below, one call of NumPy is as fast as one of a kernel
