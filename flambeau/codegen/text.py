@@ -15,7 +15,7 @@ from contextlib import contextmanager
 PARALLEL_FOR = "flambeau_parallel_for"
 LEAST_CHUNK = 4_000  # nanoseconds
 FEWEST_CHUNKS = 16  # of a job, where chunks are put together
-_SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
+_SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "i128": 16, "ptr": 8}
 _SIZES |= {"half": 2, "bfloat": 2, "float": 4, "double": 8}
 _FLOATS = frozenset(("half", "bfloat", "float", "double"))
 _MANGLED = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}

@@ -21,6 +21,7 @@ from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
 from flambeau.codegen.templates.pool_spec import PoolSpec
+from flambeau.codegen.templates.sorting import Sorting, SortSpec
 from flambeau.codegen.templates.tail import Tail
 from flambeau.codegen.text import Module
 from flambeau.core.errors import DtypeError, complaint
@@ -159,3 +160,16 @@ def _attention(kind: str, spec: AttentionSpec, chosen: target.Target, threads: i
         return generator(module, "attention", spec, chosen).emit()
 
     return build(chosen, "attention", emit, parameters=(kind, spec, threads))
+
+
+def sort(spec: SortSpec) -> Program:
+    """The first elements of sorted lines as ``program(x, values, indices)``."""
+    return _sort(spec, target.host())
+
+
+@functools.lru_cache(maxsize=1024)
+def _sort(spec: SortSpec, chosen: target.Target) -> Program:
+    def emit(module: Module) -> Kernel:
+        return Sorting(module, "sort", spec).emit()
+
+    return build(chosen, "sort", emit, parameters=(spec,))

@@ -13,6 +13,7 @@ from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
+from flambeau.eager.native.sorts import sort_call
 from flambeau.eager.native.volumes import volume_plan
 from flambeau.ops.elementwise import is_ufunc
 from flambeau.tensor.tensor import Tensor
@@ -26,6 +27,7 @@ CALLS: dict[str, Callable[..., NativeCall | None]] = {
     "matmul": matmul_call,
     **dict.fromkeys(("conv", "conv_input", "conv_weight"), conv_call),
     **dict.fromkeys(("max_pool", "max_pool_backward", "sum_pool", "sum_unpool"), pool_call),
+    **dict.fromkeys(("sort", "topk"), sort_call),
     **dict.fromkeys(("attention", "attention_backward"), attention_call),
 }
 """(primitive, specs, params, result) -> a call of a kernel tuned by hand, or None."""
