@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from flambeau.core.errors import OpError, ValueRangeError, complaint
-from flambeau.runtime import twister
+from flambeau.runtime import box_muller, twister
 
 DEFAULT_SEED = 67280421310721  # what a fresh generator starts from
 STATE_SIZE = 5056  # bytes
@@ -109,6 +109,12 @@ class Engine:
         with self.lock:
             state = self.numbers(out.size).bit_generator.ctypes.state_address
             twister.chosen(state, out, limit, value)
+
+    def fill_normals(self, out: np.ndarray, mean: float, std: float) -> None:
+        """Normals in blocks all over a contiguous float32 array; see `box_muller`."""
+        with self.lock:
+            state = self.numbers(out.size).bit_generator.ctypes.state_address
+            box_muller.fill(state, out, mean, std)
 
     def unit53(self, n: int) -> np.ndarray:
         """n float64 in [0, 1): the low 53 bits of a wide word each."""

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flambeau.runtime import box_muller
+from flambeau.runtime.allocator import allocate
 from flambeau.runtime.cephes import log32, sincos32
 from flambeau.runtime.filling import CHUNK, Shape, demand, dims
 from flambeau.runtime.mersenne import Engine
@@ -29,6 +31,7 @@ from flambeau.runtime.rounding import (
 )
 
 BLOCK = 16
+NATIVE_FROM = 4096
 
 Finish = Callable[[np.ndarray, Mathematics], np.ndarray]
 
@@ -108,6 +111,9 @@ def in_blocks(
 ) -> np.ndarray:
     """count >= 16 numbers. Where 16 does not divide count, 16 more uniforms fill the last 16
     places over again."""
+    if dtype == F32 and count >= NATIVE_FROM and math.isfinite(mean) and math.isfinite(std) and (
+            box_muller.is_supported()):
+        return in_native_blocks(engine, count, mean, std)
     units = engine.unit53 if dtype == F64 else engine.unit24
     out = np.empty(count, dtype)
     whole = count - count % BLOCK
@@ -122,6 +128,17 @@ def in_blocks(
         uniforms = np.concatenate([uniforms[:size], uniforms[size + unused:]])
         numbers = stored(transformed(uniforms, mean, std), dtype)
         out[start:stop], out[count - BLOCK:] = numbers[:size], numbers[size:]
+    return out
+
+
+def in_native_blocks(engine: Engine, count: int, mean: float, std: float) -> np.ndarray:
+    """`in_blocks` of float32: the last 16 places are filled over again in the same way."""
+    out = np.ndarray(count, F32, allocate(4 * count))
+    whole = count - count % BLOCK
+    engine.fill_normals(out[:whole], mean, std)
+    if whole < count:
+        engine.words(count - whole)
+        engine.fill_normals(out[-BLOCK:], mean, std)
     return out
 
 

@@ -239,6 +239,11 @@ done:
 """
 
 
+def words_text() -> str:
+    """Code of ``void words(ptr state, ptr out, i64 count)`` for a module."""
+    return _IR.replace("VECTOR", f"<{WIDTH} x i32>")
+
+
 @jit.Once
 def _library() -> jit.Library:
     even, odd = (", ".join(f"i32 {k}" for k in range(first, 32, 2)) for first in (0, 1))
@@ -246,7 +251,7 @@ def _library() -> jit.Library:
     sizes = "".join(
         choices.replace("BITS", str(8 * n)).replace("BYTES", str(n)) for n in (1, 2, 4, 8)
     )
-    return jit.load((_IR + sizes).replace("VECTOR", f"<{WIDTH} x i32>"))
+    return jit.load(words_text() + sizes)
 
 
 @jit.Once

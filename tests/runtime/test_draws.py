@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flambeau.runtime import draws, permutation
+from flambeau.runtime import draws, permutation, trading
 from flambeau.runtime.draws import Engine
 
 N = 100_000
@@ -104,21 +104,14 @@ def test_rrelu_draws_only_where_it_falls():
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 599, 600, 601, 5000])
-def test_trades_in_bulk_equal_trades_one_by_one(n):
+def test_native_trades_equal_trades_one_by_one(n):
     words = Engine(n).words(max(n - 1, 0))
     partners = np.arange(n, dtype=np.uint32)
     partners[: n - 1] += words % np.arange(n, 1, -1, dtype=np.uint32)
     one_by_one = permutation.trades_one_by_one(partners)
-    assert np.array_equal(permutation.trades_in_bulk(partners), one_by_one)
+    assert np.array_equal(trading.traded(words, n), one_by_one)
     assert np.array_equal(permutation.permutation(Engine(n), n), one_by_one)
     assert np.array_equal(np.sort(one_by_one), np.arange(n))
-
-
-def test_trades_in_bulk_of_extremes():
-    for partners in (np.arange(50), np.full(50, 49), np.minimum(np.arange(50) + 1, 49)):
-        partners = partners.astype(np.uint32)
-        assert np.array_equal(permutation.trades_in_bulk(partners),
-                              permutation.trades_one_by_one(partners))
 
 
 def test_the_inside_out_shuffle_in_pieces(monkeypatch):
