@@ -58,6 +58,7 @@ PRODUCTS = {
     "matmul": matmul_operations,
     "linear": matmul_operations,
     "conv": conv_operations,
+    "conv_affine": conv_operations,
     "conv_input": conv_input_operations,
     "conv_weight": conv_weight_operations,
     "attention": attention_operations,

@@ -63,6 +63,19 @@ class Pointwise:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleShift:
+    """x -> function(f, x scale + shift), both along the columns."""
+
+    name: str
+    function: Callable[[Function, Value], Value]
+    pointers: int = 2
+
+    def apply(self, f: Function, x: Value, place: Place) -> Value:
+        scale, shift = (place.load(f, k, place.column, x.type) for k in range(2))
+        return self.function(f, f.fma(x, scale, shift))
+
+
+@dataclass(frozen=True, slots=True)
 class AddMatrix:
     """x + R[row, column], R with `stride` elements from row to row; then another epilogue."""
 
@@ -95,9 +108,10 @@ NAMED: dict[str, Epilogue] = {
     "bias": Pointwise("bias", None, True),
     "relu": Pointwise("relu", relu),
     "bias_relu": Pointwise("bias_relu", relu, True),
+    "scale_shift_relu": ScaleShift("scale_shift_relu", relu),
 }
 
 
 def named(epilogue: Epilogue | str | None) -> Epilogue | None:
-    """An epilogue object for one of the names ``bias``, ``relu``, ``bias_relu``."""
+    """An epilogue object for one of the names in NAMED."""
     return NAMED[epilogue] if isinstance(epilogue, str) else epilogue

@@ -17,6 +17,7 @@ from flambeau.compile.native.epilogues import Activated
 from flambeau.compile.native.followers import Followed
 from flambeau.compile.native.lowering import NoLoops, compiled
 from flambeau.compile.native.memory import planned
+from flambeau.compile.native.normalised import with_normalised
 from flambeau.compile.native.ordering import numbers_together
 from flambeau.compile.native.places import Place, places
 from flambeau.compile.native.program import Misfit, Program
@@ -111,7 +112,7 @@ class NativePlan:
         return self.profiled
 
     def written(self, kind: type[Program]) -> Program:
-        graph = numbers_together(self.graph)
+        graph = with_normalised(numbers_together(self.graph))
         found = places(graph)
         work = work_of(graph, found)
         return kind(graph, work, planned(graph, work, found), detached, bump)

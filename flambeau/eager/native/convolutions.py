@@ -10,6 +10,7 @@ from flambeau.core.spec import Spec, channels_last_strides
 from flambeau.eager.native.call import NativeCall
 
 KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
+NAMES = ("conv", "conv_input", "conv_weight", "conv_affine")
 SMALL = 1 << 12  # multiply-adds
 
 
@@ -62,11 +63,13 @@ def epilogue_name(bias: Spec | None, activation: str) -> str | None:
 
 def conv_call(primitive, specs: list, params: dict, result,
               activation: str = "") -> NativeCall | None:
-    """conv, conv_input and conv_weight; an activation of the first's result."""
-    if primitive.name not in ("conv", "conv_input", "conv_weight"):
+    """The convolutions of NAMES; an activation of conv's result."""
+    if primitive.name not in NAMES:
         return None
     from flambeau.codegen import templates
 
+    if primitive.name == "conv_affine":
+        return _affine(templates, specs, params, result)
     if primitive.name == "conv":
         return _forward(templates, specs, params, result, activation)
     if primitive.name == "conv_input":
@@ -91,3 +94,12 @@ def _forward(templates, specs: list, params: dict, result,
         return None
     program = templates.conv_forward(found, epilogue=epilogue_name(b, activation))
     return NativeCall(program, (0, 1, ~0) if b is None else (0, 1, ~0, 2), (result,))
+
+
+def _affine(templates, specs: list, params: dict, result) -> NativeCall | None:
+    x, w, scale, shift = specs
+    found = conv_spec(x, w, result, params)
+    if found is None or scale.strides != (1,) or shift.strides != (1,):
+        return None
+    program = templates.conv_forward(found, epilogue="scale_shift_relu")
+    return NativeCall(program, (0, 1, ~0, 2, 3), (result,))

@@ -10,7 +10,7 @@ from flambeau.eager import plans
 from flambeau.eager.native import nests
 from flambeau.eager.native.attentions import attention_call
 from flambeau.eager.native.call import NativeCall
-from flambeau.eager.native.convolutions import conv_call
+from flambeau.eager.native.convolutions import NAMES, conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
 from flambeau.eager.native.sorts import sort_call
@@ -25,7 +25,7 @@ ONE_CALL = frozenset("""convert copy full fill arange cat where masked_fill clam
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
     "linear": linear_call,
     "matmul": matmul_call,
-    **dict.fromkeys(("conv", "conv_input", "conv_weight"), conv_call),
+    **dict.fromkeys(NAMES, conv_call),
     **dict.fromkeys(("max_pool", "max_pool_backward", "sum_pool", "sum_unpool"), pool_call),
     **dict.fromkeys(("sort", "topk"), sort_call),
     **dict.fromkeys(("attention", "attention_backward"), attention_call),
