@@ -400,6 +400,10 @@ class Function:
 
     def store_masked(self, value: Value, pointer: Value, mask: Value) -> None:
         type = value.type
+        if mask == self.lane_mask(1, lanes_of(type)):
+            # LLVM 22 stores four bytes here if a lane of fewer was truncated from 32 bits.
+            self.store(self.extract(value, 0), pointer)
+            return
         name = f"llvm.masked.store.{mangled(type)}.p0"
         self.module.declare(name, "void", (type, "ptr", "i32", mask.type))
         align = _SIZES[element_of(type)]

@@ -200,3 +200,17 @@ def test_little_chunks_run_together_each_once(count, work):
     out = np.zeros(count + 1, "i8")
     compiled(module, "f", None, ctypes.c_void_p)(out.ctypes.data)
     assert (out[:count] == 2).all() and out[count] == 0
+
+
+@pytest.mark.parametrize("element", ["i16", "i8"])
+def test_one_lane_is_stored_alone(element):
+    module = Module()
+    f = module.function("one", [("ptr", "source"), ("ptr", "target")], exported=True)
+    source, target = f.arguments
+    wide = f.load("<16 x i32>", source)
+    shifted = f.binary("lshr", f.binary("add", wide, wide), 8)
+    f.store_lanes(f.cast("trunc", shifted, vector(16, element)), target, 1)
+    f.ret()
+    x, y = np.full(16, 0x01020304, "i4"), np.full(4, -1, element.replace("i", "int"))
+    compiled(module, "one", None, ctypes.c_void_p, ctypes.c_void_p)(x.ctypes.data, y.ctypes.data)
+    assert (y[1:] == -1).all() and y[0] != -1

@@ -15,6 +15,7 @@ from flambeau.codegen import target
 from flambeau.codegen.templates.attention import AttentionForward
 from flambeau.codegen.templates.attention_backward import AttentionBackward
 from flambeau.codegen.templates.attention_spec import AttentionSpec
+from flambeau.codegen.templates.attention_widened import WidenedAttention
 from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, build
 from flambeau.codegen.templates.epilogue import Epilogue, named
@@ -124,11 +125,13 @@ def average_pool_backward(spec: PoolSpec) -> Program:
     return _pool("average_gradient", spec, target.host())
 
 
-def demand_float(op: str, dtype: str) -> None:
-    """Attention is for float32 and float64."""
-    if dtype not in ("float32", "float64"):
-        hint = "Convert to float32."
-        raise DtypeError(complaint(op, "dtype must be float32 or float64", {"dtype": dtype}, hint))
+def demand_float(op: str, spec: AttentionSpec) -> None:
+    """Attention is for float32 and float64, and for bfloat16 where no heads are shared."""
+    if spec.dtype in ("float32", "float64") or spec.dtype == "bfloat16" and spec.group == 1:
+        return
+    must = "dtype must be float32, float64, or bfloat16 without shared heads"
+    facts = {"dtype": spec.dtype, "heads per key": spec.group}
+    raise DtypeError(complaint(op, must, facts, "Convert to float32."))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -153,9 +156,11 @@ def attention_backward(spec: AttentionSpec) -> Program:
 
 @functools.lru_cache(maxsize=1024)
 def _attention(kind: str, spec: AttentionSpec, chosen: target.Target, threads: int) -> Program:
-    demand_float("attention", spec.dtype)
+    demand_float("attention", spec)
 
     def emit(module: Module) -> Kernel:
+        if spec.dtype == "bfloat16":
+            return WidenedAttention(module, "attention", spec, chosen, kind).emit()
         generator = AttentionForward if kind == "forward" else AttentionBackward
         return generator(module, "attention", spec, chosen).emit()
 

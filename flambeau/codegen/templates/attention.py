@@ -20,6 +20,7 @@ from flambeau.codegen.templates.attention_spec import AttentionSpec
 from flambeau.codegen.templates.entry import Kernel, slot, thread_memory
 from flambeau.codegen.templates.gemm_plan import ELEMENTS, GFLOPS_GUESS
 from flambeau.codegen.templates.microkernel import Strides
+from flambeau.codegen.templates.stored import widened
 from flambeau.codegen.text import (
     Function,
     Module,
@@ -137,7 +138,7 @@ class Attention:
 
     @property
     def mask_element(self) -> str:
-        return "i8" if self.spec.mask == "bool" else self.element
+        return {"bool": "i8", "bfloat16": "bfloat"}.get(self.spec.mask, self.element)
 
     def masked(self, f: Function, x: Value, row: Operand, column: Operand, mask: Value) -> Value:
         """Scores (times log2 e) of one row and a vector of keys from `column` on, masked."""
@@ -162,11 +163,14 @@ class Attention:
         """Apply the caller's mask."""
         _, _, q, k = self.spec.mask_strides
         at = f.gep(mask, f.add(f.mul(row, q), f.mul(column, k)), self.mask_element)
-        kind = vector(self.lanes, self.mask_element)
+        narrow = self.spec.mask == "bfloat16"
+        kind = vector(self.lanes, "i16" if narrow else self.mask_element)
         if k == 1:
             given = f.load_masked(kind, at, exists)
         else:
             given = self._spread(f, at, k, exists, kind)
+        if narrow:
+            given = widened(f, given)
         if self.spec.mask == "bool":
             return x, f.binary("and", seen, f.compare("ne", given, zero(kind)))
         x = f.fma(given, LOG2_E, x)
@@ -174,15 +178,16 @@ class Attention:
 
     def _spread(self, f: Function, at: Value, stride: int, exists: Value, kind: str) -> Value:
         """Mask elements that are not neighbours, or the same for all keys."""
+        element = element_of(kind)
         if not stride:
-            return f.splat(f.load(self.mask_element, at), self.lanes)
+            return f.splat(f.load(element, at), self.lanes)
         steps = constants([i * stride for i in range(self.lanes)], "i64")
         wide = vector(self.lanes, "i64")
         steps = f.select(exists, steps, zero(wide))
         x = zero(kind)
         for lane in range(self.lanes):
             offset = f.extract(steps, lane)
-            x = f.insert(x, f.load(self.mask_element, f.gep(at, offset, self.mask_element)), lane)
+            x = f.insert(x, f.load(element, f.gep(at, offset, element)), lane)
         return x
 
 

@@ -18,7 +18,8 @@ class AttentionSpec:
     """Sizes: `heads` of q share `kv_heads` of k and v evenly; d elements in q and k, `dv` in v.
 
     Empty strides are those of contiguous [batch, head, row, d]. `mask` is ``""``, ``"bool"``
-    (bytes, true takes part) or ``"float"`` (added); its strides (batch, head, query, key) may be 0.
+    (bytes, true takes part), ``"float"`` (added, in the dtype computed in) or ``"bfloat16"``; its
+    strides (batch, head, query, key) may be 0.
     `causal` lets query i see keys up to i. `scale` 0 stands for 1 / sqrt(d).
     """
 

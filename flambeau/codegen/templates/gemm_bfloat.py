@@ -37,7 +37,12 @@ def bfloat_plan(spec: GemmSpec, target: Target, threads: int) -> Plan:
     cost = 4.0 if target.bfloat16_tiles else 1.5
     grid = areas(len(rows), math.ceil(spec.n / COLUMNS), threads, cost)
     block = max(1, target.level2_bytes // 2 // (2 * height * max(1, spec.k)))
-    return Plan(tuple(rows), COLUMNS, max(1, spec.k), pack_a, True, grid, block, 1)
+    wide = max(1, target.level2_bytes // 2 // (2 * COLUMNS * max(1, spec.k)))
+    by_rows = len(rows) > 1 and COLUMNS < spec.n and not pack_a
+    return Plan(
+        tuple(rows), COLUMNS, max(1, spec.k), pack_a, True, grid, block, 1,
+        column_block=wide if by_rows else 0,
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -195,17 +200,27 @@ class BfloatGenerator(Generator):
     def emit_tile_kernel(self, rows: int, columns: int) -> None:
         """``tile(slots, k, a, b, c, row, column, k0)``; k and k0 are those of the whole product."""
         parameters = [("ptr", "slots"), ("i64", "k"), ("ptr noalias readonly", "a")]
-        parameters += [("ptr noalias readonly", "b"), ("ptr noalias", "c")]
+        parameters += [("ptr noalias readonly", "b"), (self.c_parameter, "c")]
         parameters += [("i64", "row"), ("i64", "column"), ("i64", "k0")]
         f = self.module.function(f"{self.name}_tile_{rows}x{columns}", parameters)
         slots, _, a, b, c, row, column, _ = f.arguments
+        rounded = self._room_for_tail(f, rows, columns)
+        place = slots, c, row, column
         if self.target.bfloat16_tiles:
-            self._tile_registers(f, a, b, rows, columns, (slots, c, row, column))
+            self._tile_registers(f, a, b, rows, columns, place, rounded)
         else:
             tile = self._dot_products(f, a, b, rows, columns)
             for i, values in enumerate(tile):
-                self._store_row(f, values, (slots, c, row, column), i, columns)
+                self._finish_row(f, values, place, i, columns, rounded)
+        if rounded is not None:
+            f.call(self._tail(rows, columns), "void", slots, rounded, row, column)
         f.ret()
+
+    def _room_for_tail(self, f: Function, rows: int, columns: int) -> Value | None:
+        """Memory from which the tail reads a tile's results, rounded and widened again."""
+        if self.spec.tail is None:
+            return None
+        return f.alloca("float", rows * math.ceil(columns / self.lanes) * self.lanes)
 
     def _dot_products(
         self, f: Function, a: Value, b: Value, rows: int, columns: int
@@ -227,7 +242,7 @@ class BfloatGenerator(Generator):
 
     def _tile_registers(
         self, f: Function, a: Value, b: Value, rows: int, columns: int,
-        place: tuple[Value, Value, Value, Value],
+        place: tuple[Value, Value, Value, Value], rounded: Value | None,
     ) -> None:  # fmt: skip
         """Sums in up to four tile registers, stored to the stack and finished row by row."""
         down, across = math.ceil(rows / TILE_ROWS), math.ceil(columns / self.lanes)
@@ -253,13 +268,16 @@ class BfloatGenerator(Generator):
                 f.load(PAIRS, f.gep(sums, f.add(f.mul(row.index, COLUMNS), j * self.lanes)))
                 for j in range(across)
             ]
-            self._store_row(f, values, place, row.index, columns)
+            self._finish_row(f, values, place, row.index, columns, rounded)
 
-    def _store_row(
+    def _finish_row(
         self, f: Function, values: list[Value], place: tuple[Value, Value, Value, Value],
-        i: Operand, columns: int,
+        i: Operand, columns: int, rounded: Value | None,
     ) -> None:  # fmt: skip
-        """Scale, add what is there, apply the epilogue, round and store one row of a tile."""
+        """Scale, add what is there, apply the epilogue, round and store one row of a tile.
+
+        With a tail the row goes to `rounded` instead.
+        """
         slots, c, row, column = place
         ldc = self.spec.strides[2]
         line = self._scaled(f, [values])
@@ -273,6 +291,10 @@ class BfloatGenerator(Generator):
         counts = microkernel.lane_counts(columns, self.lanes)
         for j, (x, n) in enumerate(zip(line[0], counts, strict=True)):
             x = f.cast("fptrunc", x, vector(self.lanes, self.result))
+            if rounded is not None:
+                at = f.add(f.mul(i, len(counts) * self.lanes), j * self.lanes)
+                f.store(f.cast("fpext", x, PAIRS), f.gep(rounded, at))
+                continue
             f.store_lanes(x, f.gep(c, f.add(f.mul(i, ldc), j * self.lanes), self.result), n)
 
     def _loaded(self, f: Function, at: Value, columns: int) -> list[Value]:

@@ -45,7 +45,7 @@ class DotGenerator(Generator):
     def emit_tile_kernel(self, rows: int, columns: int) -> None:
         """``tile(slots, a, b, c, row, column)``."""
         parameters = [("ptr", "slots"), ("ptr noalias readonly", "a")]
-        parameters += [("ptr noalias readonly", "b"), ("ptr noalias", "c")]
+        parameters += [("ptr noalias readonly", "b"), (self.c_parameter, "c")]
         parameters += [("i64", "row"), ("i64", "column")]
         f = self.module.function(f"{self.name}_tile_{rows}x{columns}", parameters)
         slots, a, b, c, row, column = f.arguments

@@ -44,14 +44,17 @@ class Stored:
         return element_of(type) != self.element
 
     def _wide(self, f: Function, x: Value, type: str) -> Value:
-        """Of bfloat16 as 16-bit integers: CPUs without bfloat16 move and widen them as well."""
-        if not self._narrows(type):
-            return x
-        bits = f.cast("zext", x, vector(lanes_of(type), "i32"))
-        return f.cast("bitcast", f.binary("shl", bits, 16), type)
+        return widened(f, x) if self._narrows(type) else x
 
     def _narrow(self, f: Function, x: Value) -> Value:
         if not self._narrows(x.type):
             return x
         assert self.target is not None
         return f.cast("bitcast", to_bfloat(f, x, self.target), self._of(x.type))
+
+
+def widened(f: Function, x: Value) -> Value:
+    """float32 of bfloat16 as 16-bit integers: CPUs without bfloat16 move and widen them as well."""
+    lanes = lanes_of(x.type)
+    bits = f.cast("zext", x, vector(lanes, "i32"))
+    return f.cast("bitcast", f.binary("shl", bits, 16), vector(lanes, "float"))

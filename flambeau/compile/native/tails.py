@@ -15,6 +15,11 @@ from flambeau.loops.expr import iterator
 from flambeau.loops.nest import Buf, Nest, Store
 
 
+def keeps_bias(product: Equation) -> bool:
+    """Does the product itself add what bias it has? Where results are rounded, it comes first."""
+    return product.name != "linear" or product.outputs[0].spec.dtype.itemsize < 4
+
+
 class Element:
     """A value of the chain at the place where the nest is."""
 
@@ -39,7 +44,7 @@ class TailNest:
         self.known: dict[Value, Any] = {}
         product = part.product.outputs[0]
         raw = Buf("product", self.shape, None, out.dtype)[self.iters]
-        bias = part.product.inputs[2] if part.product.name == "linear" else None
+        bias = None if keeps_bias(part.product) else part.product.inputs[2]
         self.put(product, raw if bias is None else raw + broadcast(self.operand(bias), self.iters))
         for equation in part.followers:
             self.put(equation.outputs[0], self.computed(equation))
@@ -82,7 +87,9 @@ def one_kernel(part: Followed) -> list[Work]:
     product = part.product
     try:
         made = TailNest(part)
-        specs = [*product.input_specs()[:2], *[None] * (len(product.inputs) - 2)]
+        specs = product.input_specs()
+        if not keeps_bias(product):
+            specs[2] = None
         out = product.outputs[0].spec
         found = tailed_call(product.op, specs, dict(product.params), out, made.nest, made.buffers)
     except REFUSALS as error:

@@ -6,6 +6,9 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
 from flambeau.eager.native.call import NativeCall
 
+KINDS = (dtypes.float32, dtypes.bfloat16)
+MASKS = {dtypes.bool: "bool", dtypes.float32: "float", dtypes.bfloat16: "bfloat16"}
+
 
 def mask_strides(mask: Spec, shape: tuple) -> tuple[int, int, int, int]:
     """Strides of a mask expanded to (batch, head, query, key)."""
@@ -17,10 +20,10 @@ def mask_strides(mask: Spec, shape: tuple) -> tuple[int, int, int, int]:
 def attention_spec(q: Spec, k: Spec, v: Spec, mask: Spec | None, params: dict, **strides):
     """The templates' description, or None where they do not apply."""
     tensors = (q, k, v)
-    if any(s.dtype is not dtypes.float32 or s.numel == 0 or s.strides[-1] != 1 and s.shape[-1] != 1
+    if any(s.dtype not in KINDS or s.numel == 0 or s.strides[-1] != 1 and s.shape[-1] != 1
            for s in tensors):
         return None
-    if mask is not None and (mask.dtype not in (dtypes.bool, dtypes.float32) or mask.ndim > 4):
+    if mask is not None and (mask.dtype not in (dtypes.bool, q.dtype) or mask.ndim > 4):
         return None
     from flambeau.codegen.templates import AttentionSpec
 
@@ -29,7 +32,7 @@ def attention_spec(q: Spec, k: Spec, v: Spec, mask: Spec | None, params: dict, *
         *q.shape[:3], k.shape[2], q.shape[3], v.shape[3], causal=params["causal"],
         scale=params["scale"], q_strides=q.strides[:3], k_strides=k.strides[:3],
         v_strides=v.strides[:3],
-        mask="" if mask is None else "bool" if mask.dtype is dtypes.bool else "float",
+        mask="" if mask is None else MASKS[mask.dtype], dtype=q.dtype.name,
         mask_strides=(0, 0, 0, 0) if mask is None else mask_strides(mask, shape), **strides)
 
 

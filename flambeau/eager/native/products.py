@@ -8,7 +8,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.spec import Spec
 from flambeau.eager.native.call import NativeCall
 
-KINDS = (dtypes.float32, dtypes.float64)
+KINDS = (dtypes.float32, dtypes.float64, dtypes.bfloat16)
 SMALL = 1 << 15  # multiply-adds; below, NumPy is as fast
 
 
@@ -52,12 +52,19 @@ def is_small(primitive, specs: list) -> bool:
     return specs[0].numel * columns < SMALL
 
 
+def takes_tail(s: Spec) -> bool:
+    """Whether a kernel's tiles hold results as memory does; widened products are rounded later."""
+    from flambeau.codegen import target
+
+    return s.dtype is not dtypes.bfloat16 or target.host().bfloat16_dot
+
+
 def linear_call(primitive, specs: list, params: dict, result, tail=None) -> NativeCall | None:
     """rows of x times W^T, the bias added where a tile is stored; then a tail for the tile."""
     if primitive.name != "linear":
         return None
     x, w, b = specs
-    if x.dtype not in KINDS or 0 in (*x.shape, *w.shape):
+    if x.dtype not in KINDS or 0 in (*x.shape, *w.shape) or (tail and not takes_tail(x)):
         return None
     rows, weight = row_layout(x), matrix_layout(w.shape, w.strides)
     if rows is None or weight is None or (b is not None and b.strides != (1,)):
@@ -75,7 +82,7 @@ def matmul_call(primitive, specs: list, params: dict, result, tail=None) -> Nati
     if primitive.name != "matmul":
         return None
     x, y = specs
-    if x.dtype not in KINDS or 0 in (*x.shape, *y.shape):
+    if x.dtype not in KINDS or 0 in (*x.shape, *y.shape) or (tail and not takes_tail(x)):
         return None
     left, right = (matrix_layout(s.shape, s.strides) for s in (x, y))
     if left is None or right is None or 0 in result.shape:
