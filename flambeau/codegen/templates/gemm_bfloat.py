@@ -38,7 +38,7 @@ def bfloat_plan(spec: GemmSpec, target: Target, threads: int) -> Plan:
     grid = areas(len(rows), math.ceil(spec.n / COLUMNS), threads, cost)
     block = max(1, target.level2_bytes // 2 // (2 * height * max(1, spec.k)))
     wide = max(1, target.level2_bytes // 2 // (2 * COLUMNS * max(1, spec.k)))
-    by_rows = len(rows) > 1 and COLUMNS < spec.n and not pack_a
+    by_rows = len(rows) > 1 and spec.n > COLUMNS and not pack_a
     return Plan(
         tuple(rows), COLUMNS, max(1, spec.k), pack_a, True, grid, block, 1,
         column_block=wide if by_rows else 0,
