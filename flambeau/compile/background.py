@@ -135,7 +135,7 @@ class Worker:
         """At exit: LLVM must not be at work while the process takes its libraries down."""
         self.closed = True
         self.forget()
-        jit.alone().acquire()  # type: ignore[attr-defined]
+        jit.stop()
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """LLVM in this process: IR text in, addresses out. llvmlite is imported on first use.
 
 Invariants: every symbol an object leaves undefined is known before it is linked; linked code is
-never freed; one lock guards every call into LLVM, and `fork` waits for it: a child that found
-llvmlite's own lock taken would wait for ever.
+never freed; one lock guards every call into LLVM but the emission of objects, which takes most of
+the time and may run on several threads at once, each on a context of its own. `fork` waits for the
+lock and for emissions: a child that found LLVM's own locks taken would wait for ever.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Once(Generic[T]):
 
 
 def tell_watchers() -> None:
-    for watcher in watchers:
+    for watcher in tuple(watchers):
         watcher()
 
 
@@ -141,10 +142,11 @@ def load(
     logs.show("llvm", ", ".join(names), text)
     logs.show("asm", ", ".join(names), lambda: assembly(text, cpu=cpu, features=features))
     origin = "from the cache" if found else "compiled"
-    with logs.timed(f"{', '.join(names)}, {len(text)} bytes of IR, {origin}"), _lock:
+    with logs.timed(f"{', '.join(names)}, {len(text)} bytes of IR, {origin}"):
         if image is None:
             image = _compile(renamed, cpu, features, level, passes)
-        addresses = _link(image, names, renamed)
+        with _lock:
+            addresses = _link(image, names, renamed)
     if not found:
         object_cache.write(key, image)
     return Library(addresses, found, key, names)
@@ -194,27 +196,91 @@ def _machine(cpu: str, features: str, level: int, triple: str = "") -> Any:
     )
 
 
-@functools.lru_cache(maxsize=16)
-def _emitter(cpu: str, features: str, level: int) -> Any:
-    """A target machine used only for emission, kept because making one costs a millisecond."""
-    return _machine(cpu, features, level)
+_idle_machines: dict[tuple[str, str, int], list[Any]] = {}
+"""Target machines for emission, each for one thread at a time; making one costs a millisecond."""
 
 
-def _parse(text: str, machine: Any) -> Any:
+def _parse(text: str, machine: Any, context: Any = None) -> Any:
     head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-    return _llvm().parse_assembly(head + text)
+    return _llvm().parse_assembly(head + text, context)
 
 
 def _compile(text: str, cpu: str, features: str, level: int, passes: int) -> bytes:
-    machine = _emitter(cpu, features, level)
-    module = _parse(text, machine)
-    if passes:
-        llvm = _llvm()
-        options = llvm.create_pipeline_tuning_options(speed_level=passes)
-        options.loop_vectorization = options.slp_vectorization = True
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module)
+    with _lock:
+        idle = _idle_machines.setdefault((cpu, features, level), [])
+        machine = idle.pop() if idle else _machine(cpu, features, level)
+        module = _parse(text, machine, _llvm().create_context())
+        if passes:
+            _optimise(module, machine, passes)
+        _emissions.begin()
+    try:
+        return _emitted(module, machine)
+    finally:
+        _emissions.end()
+        with _lock:
+            idle.append(machine)
+            del module  # and its context
+
+
+def _optimise(module: Any, machine: Any, passes: int) -> None:
+    llvm = _llvm()
+    options = llvm.create_pipeline_tuning_options(speed_level=passes)
+    options.loop_vectorization = options.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _emitted(module: Any, machine: Any) -> bytes:
+    """The object. llvmlite holds one lock during each call; the emission itself needs none."""
+    from llvmlite.binding import ffi
+
+    emit = getattr(ffi.lib.LLVMPY_TargetMachineEmitToMemory, "_cfn", None)
+    if emit is None:
+        with _lock:
+            return machine.emit_object(module)
+    with ffi.OutputString() as message:
+        buffer = emit(machine, module, 1, message)
+        if not buffer:
+            raise OpError(complaint("jit", "the module must compile", {"LLVM": str(message)}))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+class _Emissions:
+    """How many are under way; none begins while the lock of this module is held."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.changed = threading.Condition()
+
+    def begin(self) -> None:
+        with self.changed:
+            self.count += 1
+
+    def end(self) -> None:
+        with self.changed:
+            self.count -= 1
+            self.changed.notify_all()
+
+    def wait(self) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: not self.count)
+
+
+_emissions = _Emissions()
+
+
+def stop() -> None:
+    """No other thread is in LLVM when this returns, nor will be until `go_on`."""
+    _lock.acquire()
+    _emissions.wait()
+
+
+def go_on() -> None:
+    _lock.release()
 
 
 @functools.cache
@@ -263,6 +329,4 @@ def _process_address(name: str) -> int:
     return address
 
 
-os.register_at_fork(
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-)
+os.register_at_fork(before=stop, after_in_parent=go_on, after_in_child=go_on)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -29,9 +31,51 @@ def library(
 ) -> tuple[jit.Library, Facts]:
     """The library of the text that `generate` gives for `parameters`, and its facts."""
     name = _name(parameters, cpu, features, level)
-    found = None if logs.on else _known(name)
-    if found is not None:
-        return found
+    with _guard:
+        flight = _flights.get(name)
+        first = flight is None
+        flight = _flights.setdefault(name, _Flight())
+    if not first:
+        flight.landed.wait()
+        if flight.result is not None:
+            return flight.result
+    try:
+        found = None if logs.on else _known(name)
+        flight.result = found or _generated(name, generate, cpu, features, level)
+        return flight.result
+    finally:
+        with _guard:
+            _flights.pop(name, None)
+        flight.landed.set()
+
+
+class _Flight:
+    """One thread makes what others wait for; where it fails they try for themselves."""
+
+    __slots__ = ("landed", "result")
+
+    def __init__(self) -> None:
+        self.landed = threading.Event()
+        self.result: tuple[jit.Library, Facts] | None = None
+
+
+_guard = threading.Lock()
+_flights: dict[str, _Flight] = {}
+
+
+def _renew() -> None:
+    """A child has none of the threads that it might wait for."""
+    global _guard
+    _guard = threading.Lock()
+    _flights.clear()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
+def _generated(
+    name: str, generate: Callable[[], tuple[str, Facts]], cpu: str, features: str, level: int
+) -> tuple[jit.Library, Facts]:
     jit.tell_watchers()
     text, facts = generate()
     made = jit.load(text, cpu=cpu, features=features, level=level)

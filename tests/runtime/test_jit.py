@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
+import warnings
 
 import pytest
 
@@ -105,3 +107,27 @@ stop.append(1); t.join()
 print("fine")
 """
     assert child(program, FLAMBEAU_CACHE="off") == "fine"
+
+
+def test_threads_compile_at_once_and_a_fork_waits_for_them(monkeypatch):
+    monkeypatch.setenv("FLAMBEAU_CACHE", "off")
+    answers: dict[int, int] = {}
+
+    def work(k: int) -> None:
+        text = f"define i64 @at_once{k}() {{\n  ret i64 {k}\n}}\n"
+        made = jit.load(text)
+        answers[k] = made.function(f"at_once{k}", ctypes.c_int64)()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+    if pid == 0:
+        work(99)
+        os._exit(0 if answers[99] == 99 else 1)
+    for thread in threads:
+        thread.join()
+    assert os.waitpid(pid, 0)[1] == 0
+    assert answers == {k: k for k in range(6)}

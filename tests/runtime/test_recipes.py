@@ -1,6 +1,7 @@
 """Recipes: a second process finds the code without generating it."""
 
 import ctypes
+import threading
 
 import pytest
 
@@ -49,3 +50,42 @@ def test_parameters_are_told_apart_without_addresses():
     texts = {recipes.described((s, n)) for s in (plain, biased) for n in (1, 2)}
     assert len(texts) == 4
     assert not any(" at 0x" in text for text in texts)
+
+
+def test_threads_that_want_the_same_generate_once(made, monkeypatch):
+    chosen, calls, results = target.host(), [], []
+    started, going = threading.Event(), threading.Event()
+
+    def generate():
+        calls.append(1)
+        started.set()
+        assert going.wait(600)
+        return TEXT.replace("NUMBER", "17"), {}
+
+    def ask():
+        results.append(recipes.library(
+            ("same",), generate, cpu=chosen.cpu, features=chosen.features, level=1)[0])
+
+    first = threading.Thread(target=ask)
+    first.start()
+    assert started.wait(600)
+    others = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in others:
+        thread.start()
+    going.set()
+    for thread in (first, *others):
+        thread.join()
+    assert len(calls) == 1
+    assert [x.function("answer", ctypes.c_int64)() for x in results] == [17] * 4
+    assert not recipes._flights
+
+
+def test_a_failure_is_not_shared(made):
+    chosen = target.host()
+
+    def fail():
+        raise ArithmeticError("once")
+
+    with pytest.raises(ArithmeticError):
+        recipes.library(("fails",), fail, cpu=chosen.cpu, features=chosen.features, level=1)
+    assert made(5, "fails")[0] == 5

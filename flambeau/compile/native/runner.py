@@ -24,6 +24,7 @@ from flambeau.compile.native.program import Misfit, Program
 from flambeau.compile.native.segments import steps
 from flambeau.compile.native.sized import SizedPlan
 from flambeau.compile.native.tails import one_kernel
+from flambeau.compile.native.together import Together
 from flambeau.compile.records import CompileWarning
 from flambeau.compile.settings import Settings
 from flambeau.core import context, logs
@@ -148,22 +149,24 @@ def work_of(graph: Graph, found: dict[Value, Place]) -> list[Work]:
 
 def attempted(graph: Graph, found: dict[Value, Place], alone: set[Equation]) -> Iterator[Work]:
     parts = list(steps(graph, alone))
-    for part, needed in zip(parts, read_later(graph, parts, found)):
-        worker().rest()
-        if isinstance(part, Equation):
-            yield single(part)
-            continue
-        if isinstance(part, Activated):
-            yield from activated(part)
-            continue
-        if isinstance(part, Followed):
-            yield from one_kernel(part)
-            continue
-        try:
-            yield compiled(part, lambda v, needed=needed: v in needed)
-        except REFUSALS as error:
-            logs.show("breaks", f"a segment runs as single operations: {error}")
-            yield from (single(e) for e in part.equations if not e.is_view)
+    for works in Together(kernels, list(zip(parts, read_later(graph, parts, found)))).run():
+        yield from works
+
+
+def kernels(given: tuple[Any, set[Value]]) -> list[Work]:
+    """The work that a part becomes; `given` is the part, and the memory that is read after it."""
+    part, needed = given
+    if isinstance(part, Equation):
+        return [single(part)]
+    if isinstance(part, Activated):
+        return activated(part)
+    if isinstance(part, Followed):
+        return one_kernel(part)
+    try:
+        return [compiled(part, lambda v: v in needed)]
+    except REFUSALS as error:
+        logs.show("breaks", f"a segment runs as single operations: {error}")
+        return [single(e) for e in part.equations if not e.is_view]
 
 
 def read_later(graph: Graph, parts: list, found: dict[Value, Place]) -> list[set[Value]]:
