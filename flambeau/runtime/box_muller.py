@@ -61,7 +61,7 @@ class Lines:
         return p
 
 
-def real(x: float) -> str:
+def real(x: float | np.floating) -> str:
     """A float32 constant in every lane, as LLVM writes it: the bits of the double."""
     bits = struct.unpack("<Q", struct.pack("<d", float(np.float32(x))))[0]
     return f"splat (float 0x{bits:016X})"
