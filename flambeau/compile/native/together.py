@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from flambeau.compile.background import worker
+from flambeau.core import logs
 from flambeau.runtime import jit, pool
 
 T = TypeVar("T")
@@ -30,7 +31,8 @@ class Together(Generic[T, R]):
 
     def run(self) -> list[R]:
         """Raises what the first part that fails raises."""
-        alone = pool.available_cpus() < 2 or self.owner is worker().thread
+        shown = bool(logs.on)  # a stage's log is in the order of the program
+        alone = shown or pool.available_cpus() < 2 or self.owner is worker().thread
         if not alone:
             jit.watchers.append(self.help)
         try:

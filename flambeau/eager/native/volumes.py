@@ -117,6 +117,8 @@ def volume_plan(primitive, specs: list, params: dict, result) -> Callable | None
         found = Volumes(specs[0], specs[1], result, params)
     elif primitive.name == "conv_input":
         found = Volumes(result, specs[1], specs[0], params)
+    elif primitive.name != "conv_weight":
+        return None
     else:
         found = Volumes(specs[1], result, specs[0], params)
     whole = (found.x, found.w, found.y)

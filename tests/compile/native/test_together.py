@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from flambeau.compile.native.together import Together
+from flambeau.core import logs
 from flambeau.runtime import jit, pool
 
 
@@ -58,3 +59,10 @@ def test_an_interrupt_leaves_no_thread_behind():
         together.run()
     assert jit.watchers == before
     assert together.helper is not None and not together.helper.is_alive()
+
+
+def test_what_is_logged_is_in_order(monkeypatch):
+    monkeypatch.setattr(logs, "on", {"llvm"})
+    together = Together(lambda part: jit.tell_watchers(), [1, 2, 3])
+    together.run()
+    assert together.helper is None
