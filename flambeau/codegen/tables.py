@@ -3,7 +3,7 @@
 |x| / width = n + r with whole n and |r| <= 1/2; the polynomial in r whose coefficients stand at n
 in the table gives the value. One `vpermi2ps` a coefficient looks up 16 lanes, so erf costs 15
 cycles for 16 elements where a rational form with an exponential costs 40. Entry 0 is odd, so the
-result is accurate relative to itself down to denormals.
+result is accurate relative to itself down to denormals; the last entry is the limit, 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def coefficients(name: str) -> np.ndarray:
     found = np.zeros((degree + 1, ENTRIES))
     nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)) / 2
     powers = np.vander(nodes, degree + 1)
-    for n in range(1, ENTRIES):
+    found[-1, -1] = 1  # exactly: x (erf(x) + 1) must not grow where erf(x) is -1
+    for n in range(1, ENTRIES - 1):
         found[:, n] = np.linalg.solve(powers, [function((n + r) * width) for r in nodes])
     terms = (degree + 1) // 2
     squares = (np.cos(np.pi * (np.arange(terms) + 0.5) / terms) + 1) / 8

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from flambeau.core.dtype import BOOL, INTEGER
 from flambeau.loops.api import const, maximum, minimum, unary
 from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
@@ -275,7 +276,7 @@ def hardshrink_ref(x, width):
 
 
 hardshrink = pointwise(
-    "hardshrink", hardshrink_ref, names=("x", "width"),
+    "hardshrink", hardshrink_ref, names=("x", "width"), refuses=(BOOL, INTEGER),
     scalar=lambda x, width: select((x >= -width) & (x <= width), 0, x),
     vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
     samples=parameter_samples(0.5, low=0.6))

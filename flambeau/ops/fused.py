@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flambeau.core.dtype import BOOL, INTEGER
 from flambeau.loops.api import unary
 from flambeau.loops.api import where as select
 from flambeau.ops.elementwise import pointwise
@@ -131,6 +132,7 @@ lerp = pointwise(
     into=lerp_into,
     samples=lerp_samples,
     scalar=lerp_form,
+    refuses=(BOOL, INTEGER),
     vjp=dict(
         x=lambda ct, weight: ct * conj(1 - weight),
         end=lambda ct, weight: ct * conj(weight),

@@ -140,6 +140,16 @@ def test_edges(name, kind):
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["erf", "tanh", "gelu_slope", "sigmoid"])
+def test_limits_are_reached(name, kind):
+    """x (erf(x) + 1) would grow without bounds else."""
+    far = np.array([40, 1e3, 1e30, np.inf] * 8, kind)
+    np.testing.assert_array_equal(computed(name, far), 1)
+    if name != "sigmoid":
+        np.testing.assert_array_equal(computed(name, -far), -1)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_powers(kind):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.uniform(0, 30, 5000), -np.exp(rng.uniform(-3, 3, 500))]).astype(kind)

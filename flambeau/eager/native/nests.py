@@ -114,6 +114,8 @@ def pointwise_nests(primitive, specs: list, result: Spec):
 
 def scalar_form(primitive, wide: dtypes.dtype) -> Callable | None:
     form = primitive.info["scalar"]
+    if wide.category not in primitive.info.get("lowers", (wide.category,)):
+        return None
     if callable(form):
         return form
     known = expr.OPS.get(form)
