@@ -25,6 +25,11 @@ def pictured(x: Spec) -> Spec:
     return x.like(shape=tuple(x.shape), strides=last if alike and not x.is_contiguous else None)
 
 
+def by_group(shape: tuple, groups: int) -> tuple:
+    """(samples, groups, elements of a group), also where there are no samples."""
+    return shape[0], groups, math.prod(shape[1:]) // groups
+
+
 def per_channel(v: np.ndarray, rank: int) -> np.ndarray:
     return v.reshape(1, -1, *(1 for _ in range(rank - 2)))
 
@@ -84,7 +89,7 @@ def group_norm_lower(outs, x, w, b, *, groups, eps):
 
 def group_norm_decomposed(x, w, b, *, groups, eps):
     n, channels = x.shape[0], (1, -1, *(1 for _ in range(x.ndim - 2)))
-    flat = x.reshape((n, groups, -1))
+    flat = x.reshape(by_group(x.shape, groups))
     mean = flat.mean(2, keepdim=True)
     centred = flat - mean
     rstd = ((centred * centred).mean(2, keepdim=True) + eps).rsqrt()
@@ -102,17 +107,18 @@ def group_norm_vjp(cts, x, w, _b, out1, out2, groups, needs):
         gx, gw, gb = group_norm_backward(cts[0], x, w, out1, out2, groups=groups)
     if any(ct is not None for ct in cts[1:]):
         grouped = (x.shape[0], groups, 1)
-        own = None if gx is None else gx.reshape((*grouped[:2], -1))
+        flat = by_group(x.shape, groups)
+        own = None if gx is None else gx.reshape(flat)
         ct_mean, ct_rstd = (None if ct is None else ct.reshape(grouped) for ct in cts[1:])
-        flat = x.reshape((*grouped[:2], -1))
         mean, rstd = out1.reshape(grouped), out2.reshape(grouped)
-        gx = through_statistics(own, ct_mean, ct_rstd, flat, mean, rstd)
+        gx = through_statistics(own, ct_mean, ct_rstd, x.reshape(flat), mean, rstd)
         gx = gx.reshape(tuple(x.shape))
     return gx, gw if needs[1] else None, gb if needs[2] else None
 
 
 def group_norm_samples(rng):
-    for shape, groups in [((3, 4), 2), ((2, 6, 3), 3), ((2, 4, 2, 3), 1), ((2, 3, 2, 2), 3)]:
+    for shape, groups in [((3, 4), 2), ((2, 6, 3), 3), ((2, 4, 2, 3), 1), ((2, 3, 2, 2), 3),
+                          ((0, 4), 2)]:
         c = shape[1]
         x = rng.normal(size=shape)
         yield (x, rng.normal(size=c), rng.normal(size=c)), dict(groups=groups, eps=1e-5)
@@ -137,7 +143,7 @@ def group_norm_backward_meta(ct: Spec, x: Spec, w: Spec | None, mean: Spec, rstd
 
 def group_norm_backward_ref(ct, x, w, mean, rstd, *, groups):
     """gx = rstd (g - mean(g) - hat mean(g hat)) with g = ct w; gw = sum(ct hat); gb = sum(ct)."""
-    axes, grouped = (0, *range(2, x.ndim)), (x.shape[0], groups, -1)
+    axes, grouped = (0, *range(2, x.ndim)), by_group(x.shape, groups)
     hat = (x.reshape(grouped) - mean[:, :, None]) * rstd[:, :, None]
     gw, gb = (ct * hat.reshape(x.shape)).sum(axis=axes), ct.sum(axis=axes)
     g = (ct if w is None else ct * per_channel(w, x.ndim)).reshape(grouped)
@@ -199,7 +205,7 @@ def group_norm_backward_decomposed(ct, x, w, mean, rstd, *, groups):
     axes, channels = (0, *range(2, x.ndim)), (1, -1, *(1 for _ in range(x.ndim - 2)))
     grouped = (x.shape[0], groups, 1)
     mean, rstd = mean.reshape(grouped), rstd.reshape(grouped)
-    flat = (*grouped[:2], -1)
+    flat = by_group(x.shape, groups)
     hat = (x.reshape(flat) - mean) * rstd
     gw, gb = (ct * hat.reshape(tuple(x.shape))).sum(axes), ct.sum(axes)
     g = (ct if w is None else ct * w.reshape(channels)).reshape(flat)
