@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from flambeau.core.dtype import FLOAT, INTEGER
-from flambeau.core.errors import OpError, UnsupportedError, ValueRangeError, complaint
+from flambeau.core.errors import DtypeError, OpError, UnsupportedError, ValueRangeError, complaint
 from flambeau.functional.register import functional
 from flambeau.ops import activations, choice
 from flambeau.ops import softmax as softmax_ops
 from flambeau.ops.dims import normal_dim
 from flambeau.random.primitives import exponential, rrelu_slopes
 from flambeau.tensor.factories import arange
-from flambeau.tensor.forms import tensor_argument
 from flambeau.tensor.public import assign, public
 from flambeau.tensor.tensor import Tensor
 
@@ -41,10 +40,6 @@ def gelu(input, approximate="none"):
                 "approximate argument must be either none or tanh",
                 dict(approximate=approximate),
             )
-        )
-    if tensor_argument("gelu", input).dtype.category < FLOAT:
-        raise UnsupportedError(
-            complaint("gelu", "the input must be floating point", dict(dtype=input.dtype))
         )
     return activations.gelu_tanh(input) if approximate == "tanh" else activations.gelu(input)
 
@@ -167,6 +162,8 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 @functional(toplevel=True)
 def threshold(input, threshold, value, inplace=False):
     """input where it exceeds threshold, else value."""
+    if input.dtype.category == INTEGER:
+        threshold, value = int(threshold), int(value)
     return written_by("threshold", activations.threshold, input, inplace, threshold, value)
 
 
@@ -231,6 +228,13 @@ def tanh(input):
     return input.tanh()
 
 
+def check_floats(name: str, input) -> None:
+    if input.dtype.category < FLOAT:
+        raise UnsupportedError(
+            complaint(name, f"not implemented for {input.dtype}", hint="Convert with `.float()`.")
+        )
+
+
 @functional
 def glu(input, dim=-1):
     """First half times sigmoid(second half) along dim."""
@@ -243,6 +247,7 @@ def glu(input, dim=-1):
                 "glu", "Halving dimension must be even", {"dimension": d, "size": input.shape[d]}
             )
         )
+    check_floats("glu", input)
     first, second = input.chunk(2, d)
     return first * second.sigmoid()
 
@@ -250,6 +255,9 @@ def glu(input, dim=-1):
 @functional(toplevel=True)
 def prelu(input, weight):
     """input where positive, else weight input; one weight or one per channel."""
+    if input.dtype is not weight.dtype:
+        must = "input and weight must have one dtype"
+        raise DtypeError(complaint("prelu", must, dict(input=input.dtype, weight=weight.dtype)))
     if weight.ndim > 1:
         raise OpError(
             complaint(
@@ -287,6 +295,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
                 dict(lower=lower, upper=upper),
             )
         )
+    check_floats("rrelu", input)
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = rrelu_slopes(input.detach(), low=float(lower), high=float(upper))

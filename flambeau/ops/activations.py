@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from flambeau.core.dtype import BOOL, INTEGER
+from flambeau.core.dtype import COMPLEX, FLOAT, INTEGER
 from flambeau.loops.api import const, maximum, minimum, unary
 from flambeau.loops.api import where as select
 from flambeau.ops.choice import where
@@ -16,6 +16,9 @@ from flambeau.ops.error_function import erf
 from flambeau.ops.pointwise import conj, sigmoid_ref
 
 # Scalar forms, in the loop language, stand beside the NumPy references.
+
+
+FLOATS, NUMBERS = (FLOAT, COMPLEX), (INTEGER, FLOAT, COMPLEX)
 
 
 def gelu_form(x):
@@ -38,8 +41,14 @@ def relu_into(out, x) -> None:
     np.maximum(x, x.dtype.type(0), out=out)
 
 
-relu = pointwise("relu", relu_ref, scalar=lambda x: maximum(x, 0), low=0.1, into=relu_into,
-                 vjp=dict(x=lambda ct, out: relu_backward(ct, out)))
+relu = pointwise(
+    "relu",
+    relu_ref,
+    scalar=lambda x: maximum(x, 0),
+    low=0.1,
+    into=relu_into,
+    vjp=dict(x=lambda ct, out: relu_backward(ct, out)),
+)
 
 
 def zero_gradient(_y):
@@ -52,8 +61,13 @@ def relu_backward_ref(g, y):
 
 
 relu_backward = pointwise(
-    "relu_backward", relu_backward_ref, scalar=lambda g, y: select(y <= 0, 0, g), low=0.1,
-    names=("g", "y"), vjp=dict(g=lambda ct, y: relu_backward(ct, y), y=zero_gradient))
+    "relu_backward",
+    relu_backward_ref,
+    scalar=lambda g, y: select(y <= 0, 0, g),
+    low=0.1,
+    names=("g", "y"),
+    vjp=dict(g=lambda ct, y: relu_backward(ct, y), y=zero_gradient),
+)
 
 
 def normal_distribution(x: np.ndarray) -> np.ndarray:
@@ -69,7 +83,9 @@ def gelu_vjp(ct, x):
     return gelu_backward(ct, x)
 
 
-gelu = pointwise("gelu", gelu_ref, scalar=gelu_form, rule="float", vjp=dict(x=gelu_vjp))
+gelu = pointwise(
+    "gelu", gelu_ref, takes=FLOATS, scalar=gelu_form, rule="float", vjp=dict(x=gelu_vjp)
+)
 
 
 def gelu_backward_ref(g, x):
@@ -80,13 +96,20 @@ def gelu_backward_ref(g, x):
 
 
 def gelu_backward_decomposed(g, x):
-    return g * (0.5 * (1 + (x * math.sqrt(0.5)).erf())
-                + x * (-0.5 * x * x).exp() / math.sqrt(2 * math.pi))
+    return g * (
+        0.5 * (1 + (x * math.sqrt(0.5)).erf()) + x * (-0.5 * x * x).exp() / math.sqrt(2 * math.pi)
+    )
 
 
-gelu_backward = pointwise("gelu_backward", gelu_backward_ref, scalar=gelu_backward_form,
-                          rule="float", names=("g", "x"), vjp="decompose",
-                          decompose=gelu_backward_decomposed)
+gelu_backward = pointwise(
+    "gelu_backward",
+    gelu_backward_ref,
+    scalar=gelu_backward_form,
+    rule="float",
+    names=("g", "x"),
+    vjp="decompose",
+    decompose=gelu_backward_decomposed,
+)
 
 SQRT_2_PI = math.sqrt(2 / math.pi)
 
@@ -99,8 +122,15 @@ def gelu_tanh_decomposed(x):
     return 0.5 * x * (1 + (SQRT_2_PI * (x + 0.044715 * x * x * x)).tanh())
 
 
-gelu_tanh = pointwise("gelu_tanh", gelu_tanh_ref, scalar=gelu_tanh_form, rule="float",
-                      vjp="decompose", decompose=gelu_tanh_decomposed)
+gelu_tanh = pointwise(
+    "gelu_tanh",
+    gelu_tanh_ref,
+    takes=FLOATS,
+    scalar=gelu_tanh_form,
+    rule="float",
+    vjp="decompose",
+    decompose=gelu_tanh_decomposed,
+)
 
 # Smooth ---------------------------------------------------------------------------------------
 
@@ -114,8 +144,14 @@ def silu_vjp(ct, x):
     return ct * conj(s * (1 + x * (1 - s)))
 
 
-silu = pointwise("silu", silu_ref, scalar=lambda x: x * unary("sigmoid", x), rule="float",
-                 vjp=dict(x=silu_vjp))
+silu = pointwise(
+    "silu",
+    silu_ref,
+    takes=FLOATS,
+    scalar=lambda x: x * unary("sigmoid", x),
+    rule="float",
+    vjp=dict(x=silu_vjp),
+)
 
 
 def softplus_ref(x, beta, threshold):
@@ -144,9 +180,16 @@ def parameter_samples(*values, low=-2.0, high=2.0):
     return samples
 
 
-softplus = pointwise("softplus", softplus_ref, rule="float", names=("x", "beta", "threshold"),
-                     scalar=softplus_form, vjp=dict(x=softplus_vjp),
-                     samples=parameter_samples(1.5, 20.0))
+softplus = pointwise(
+    "softplus",
+    softplus_ref,
+    takes=FLOATS,
+    rule="float",
+    names=("x", "beta", "threshold"),
+    scalar=softplus_form,
+    vjp=dict(x=softplus_vjp),
+    samples=parameter_samples(1.5, 20.0),
+)
 
 
 def log_sigmoid_ref(x):
@@ -158,8 +201,14 @@ def log_sigmoid_form(x):
     return minimum(x, 0) - unary("log1p", unary("exp", -unary("abs", x)))
 
 
-log_sigmoid = pointwise("log_sigmoid", log_sigmoid_ref, rule="float", scalar=log_sigmoid_form,
-                        vjp=dict(x=lambda ct, x: ct * (-x).sigmoid()))
+log_sigmoid = pointwise(
+    "log_sigmoid",
+    log_sigmoid_ref,
+    takes=FLOATS,
+    rule="float",
+    scalar=log_sigmoid_form,
+    vjp=dict(x=lambda ct, x: ct * (-x).sigmoid()),
+)
 
 
 def mish_ref(x):
@@ -175,7 +224,9 @@ def mish_form(x):
     return x * unary("tanh", softplus_form(x, const(1.0, x.dtype), const(20.0, x.dtype)))
 
 
-mish = pointwise("mish", mish_ref, rule="float", scalar=mish_form, vjp=dict(x=mish_vjp))
+mish = pointwise(
+    "mish", mish_ref, takes=FLOATS, rule="float", scalar=mish_form, vjp=dict(x=mish_vjp)
+)
 
 
 def elu_ref(x, alpha, scale, input_scale):
@@ -193,8 +244,16 @@ def elu_vjp(ct, x, alpha, scale, input_scale):
     return where(x > 0, ct * scale, ct * slope)
 
 
-elu = pointwise("elu", elu_ref, rule="float", names=("x", "alpha", "scale", "input_scale"),
-                scalar=elu_form, vjp=dict(x=elu_vjp), samples=parameter_samples(1.2, 1.1, 0.9))
+elu = pointwise(
+    "elu",
+    elu_ref,
+    takes=FLOATS,
+    rule="float",
+    names=("x", "alpha", "scale", "input_scale"),
+    scalar=elu_form,
+    vjp=dict(x=elu_vjp),
+    samples=parameter_samples(1.2, 1.1, 0.9),
+)
 
 # Piecewise linear -----------------------------------------------------------------------------
 
@@ -203,20 +262,31 @@ def leaky_relu_ref(x, slope):
     return np.where(x > 0, x, x * slope)
 
 
-leaky_relu = pointwise("leaky_relu", leaky_relu_ref, rule="float", names=("x", "slope"),
-                       scalar=lambda x, slope: select(x > 0, x, x * slope),
-                       vjp=dict(x=lambda ct, x, slope: where(x > 0, ct, ct * slope)),
-                       samples=parameter_samples(0.1))
+leaky_relu = pointwise(
+    "leaky_relu",
+    leaky_relu_ref,
+    takes=FLOATS,
+    rule="float",
+    names=("x", "slope"),
+    scalar=lambda x, slope: select(x > 0, x, x * slope),
+    vjp=dict(x=lambda ct, x, slope: where(x > 0, ct, ct * slope)),
+    samples=parameter_samples(0.1),
+)
 
 
 def threshold_ref(x, limit, value):
     return np.where(x <= limit, np.asarray(value).astype(x.dtype), x)
 
 
-threshold = pointwise("threshold", threshold_ref, names=("x", "limit", "value"),
-                      scalar=lambda x, limit, value: select(x <= limit, value, x),
-                      vjp=dict(x=lambda ct, x, limit: where(x <= limit, 0, ct)),
-                      samples=parameter_samples(0.05, 1.0, low=0.1))
+threshold = pointwise(
+    "threshold",
+    threshold_ref,
+    takes=NUMBERS,
+    names=("x", "limit", "value"),
+    scalar=lambda x, limit, value: select(x <= limit, value, x),
+    vjp=dict(x=lambda ct, x, limit: where(x <= limit, 0, ct)),
+    samples=parameter_samples(0.05, 1.0, low=0.1),
+)
 
 
 def hardtanh_ref(x, low, high):
@@ -224,10 +294,14 @@ def hardtanh_ref(x, low, high):
 
 
 hardtanh = pointwise(
-    "hardtanh", hardtanh_ref, names=("x", "low", "high"),
+    "hardtanh",
+    hardtanh_ref,
+    takes=NUMBERS,
+    names=("x", "low", "high"),
     scalar=lambda x, low, high: minimum(maximum(x, low), high),
     vjp=dict(x=lambda ct, x, low, high: where((x <= low) | (x >= high), 0, ct)),
-    samples=parameter_samples(-1.1, 1.1))
+    samples=parameter_samples(-1.1, 1.1),
+)
 
 
 def six_clipped(x):
@@ -240,8 +314,13 @@ def hardsigmoid_ref(x):
 
 
 hardsigmoid = pointwise(
-    "hardsigmoid", hardsigmoid_ref, rule="float", scalar=lambda x: six_clipped(x) / 6,
-    vjp=dict(x=lambda ct, x: where((x > -3) & (x < 3), ct / 6, 0)))
+    "hardsigmoid",
+    hardsigmoid_ref,
+    takes=FLOATS,
+    rule="float",
+    scalar=lambda x: six_clipped(x) / 6,
+    vjp=dict(x=lambda ct, x: where((x > -3) & (x < 3), ct / 6, 0)),
+)
 
 
 def hardswish_ref(x):
@@ -252,8 +331,14 @@ def hardswish_vjp(ct, x):
     return where(x <= -3, 0, where(x < 3, ct * (x / 3 + 0.5), ct))
 
 
-hardswish = pointwise("hardswish", hardswish_ref, rule="float", vjp=dict(x=hardswish_vjp),
-                      scalar=lambda x: x * six_clipped(x) / 6)
+hardswish = pointwise(
+    "hardswish",
+    hardswish_ref,
+    takes=FLOATS,
+    rule="float",
+    vjp=dict(x=hardswish_vjp),
+    scalar=lambda x: x * six_clipped(x) / 6,
+)
 
 
 def softshrink_ref(x, width):
@@ -265,10 +350,16 @@ def softshrink_form(x, width):
 
 
 softshrink = pointwise(
-    "softshrink", softshrink_ref, rule="float", names=("x", "width"), low=0.6,
+    "softshrink",
+    softshrink_ref,
+    takes=FLOATS,
+    rule="float",
+    names=("x", "width"),
+    low=0.6,
     scalar=softshrink_form,
     vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
-    samples=parameter_samples(0.5, low=0.6))
+    samples=parameter_samples(0.5, low=0.6),
+)
 
 
 def hardshrink_ref(x, width):
@@ -276,7 +367,11 @@ def hardshrink_ref(x, width):
 
 
 hardshrink = pointwise(
-    "hardshrink", hardshrink_ref, names=("x", "width"), refuses=(BOOL, INTEGER),
+    "hardshrink",
+    hardshrink_ref,
+    names=("x", "width"),
+    takes=FLOATS,
     scalar=lambda x, width: select((x >= -width) & (x <= width), 0, x),
     vjp=dict(x=lambda ct, x, width: where((x <= width) & (x >= -width), 0, ct)),
-    samples=parameter_samples(0.5, low=0.6))
+    samples=parameter_samples(0.5, low=0.6),
+)

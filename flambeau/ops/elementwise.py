@@ -136,12 +136,14 @@ def common_device(name: str, tensors: list[Spec]):
 def pointwise(name: str, ref: Callable, *, vjp=None, rule: str = "same", low: float = -2.0,
               high: float = 2.0, arity: int | None = None, lower: Callable | None = None,
               samples: Callable | None = None, scalar: str | Callable | None = None, names=None,
-              refuses: tuple[int, ...] = (), **info) -> Primitive:
+              refuses: tuple[int, ...] = (), takes: tuple[int, ...] = (), **info) -> Primitive:
     """Define a pointwise primitive.
 
     ref is a NumPy ufunc, or a function of ndarrays that gives the same in every layout. `scalar` is
     its form in the loop language: the name of an operation there (default: the primitive's own
     name), or a function of scalar expressions; `lowers` are the categories in which it holds.
+    `takes`, where given, are the categories that the first operand may have, whatever numbers
+    beside it would promote it to.
     """
     arity = arity or (len(names) if names else getattr(ref, "nin", None) or
                       ref.__code__.co_argcount)
@@ -149,6 +151,9 @@ def pointwise(name: str, ref: Callable, *, vjp=None, rule: str = "same", low: fl
 
     def meta(*operands: Spec | None, **params) -> Spec:
         present = operands if None not in operands else tuple(s for s in operands if s is not None)
+        if takes and present[0].dtype.category not in takes:
+            raise UnsupportedError(complaint(name, f"not implemented for {present[0].dtype}", hint=(
+                "Convert with `.float()` first.")))
         return pointwise_specs(name, rule, present, refuses)[0]
 
     return primitive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.core.dtype import BOOL, INTEGER
+from flambeau.core.dtype import COMPLEX, FLOAT
 from flambeau.loops.api import unary
 from flambeau.loops.api import where as select
 from flambeau.ops.elementwise import pointwise
@@ -132,7 +132,7 @@ lerp = pointwise(
     into=lerp_into,
     samples=lerp_samples,
     scalar=lerp_form,
-    refuses=(BOOL, INTEGER),
+    takes=(FLOAT, COMPLEX),
     vjp=dict(
         x=lambda ct, weight: ct * conj(1 - weight),
         end=lambda ct, weight: ct * conj(weight),
