@@ -283,7 +283,12 @@ def _captured(frozen: Frozen, options: Options, shift: int) -> Captured:
     gradients = False
     reason: GraphBreak | None = None
     for _ in range(ATTEMPTS):
-        attempt = Attempt(frozen, options, stop, gradients, shift)
+        try:
+            attempt = Attempt(frozen, options, stop, gradients, shift)
+        except GraphBreak as found:
+            if options.fullgraph:
+                raise
+            raise SkipFrame(found.reason) from None
         try:
             attempt.interpret()
             return _conclude(attempt, reason)

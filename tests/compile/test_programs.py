@@ -10,6 +10,7 @@ import flambeau as torch
 from flambeau.compile import config, records
 from tests.compile import library_programs  # noqa: F401  its programs join the corpus
 from tests.compile.programs import PROGRAMS
+from tests.compile.training_programs import SETTLED
 
 
 def plain(value):
@@ -74,13 +75,13 @@ def test_program_in_native_kernels(name, capsys, monkeypatch):
     assert numbers[0] == pytest.approx(numbers[1], rel=1e-4, abs=1e-5)
 
 
-def breaks(name):
-    """Why the program is not one graph: reasons of all breaks and skips."""
+def recorded(name):
+    """What happened while the calls of a program were captured: (kind, site, what) each."""
     seen = []
     records.collected.append(seen)
     try:
         function, calls, _ = PROGRAMS[name]()
-        compiled = torch.compile(function)
+        compiled = torch.compile(function, backend="eager")
         for args in calls:
             try:
                 compiled(*copy.copy(args))
@@ -88,8 +89,22 @@ def breaks(name):
                 continue
     finally:
         records.collected.remove(seen)
+    return seen
+
+
+def breaks(name):
+    """Why the program is not one graph: reasons of all breaks and skips."""
+    seen = recorded(name)
     found = [w.broken.reason for k, _, w in seen if k == "capture" and w.broken is not None]
     return found + [w for k, _, w in seen if k == "skip" and "raises" not in w]
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_training_step_is_one_graph_soon(name):
+    """No break, and after the first calls no capture for each further batch."""
+    captures = [what for kind, _, what in recorded(name) if kind == "capture"]
+    assert [c.broken for c in captures if c.broken is not None] == []
+    assert 1 <= len(captures) <= SETTLED[name]
 
 
 def test_share_without_breaks(capsys):

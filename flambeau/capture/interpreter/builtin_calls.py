@@ -132,12 +132,11 @@ def is_callable(run: Any, value: Any) -> bool:
 
 @handles_in_frame(id)
 def identity_in_library(run: Any, frame: Frame, args: tuple, kwargs: dict) -> int:
-    """Library code uses identities as keys that live as long as the call."""
+    """Library code uses identities as keys that live as long as the call. Which of the tensors
+    from outside are one and which are two is guarded already."""
     session = run.session
-    made = session.is_new(args[0]) or (
-        session.tensors.is_tensor(args[0]) and session.tensors.original(args[0]) is args[0]
-    )
-    if trust.is_trusted(frame.function) and made:
+    told_apart = session.is_new(args[0]) or session.tensors.is_tensor(args[0])
+    if trust.is_trusted(frame.function) and told_apart:
         return id(args[0])
     return identity(run, *args)
 

@@ -27,6 +27,7 @@ from flambeau.capture.values import (
     is_python_defined,
     static,
 )
+from flambeau.core.spec import Size
 
 ACTIVE_METHODS = (
     "__eq__ __hash__ __lt__ __gt__ __le__ __ge__ __len__ __iter__ __next__ __getitem__ "
@@ -59,7 +60,7 @@ PLAIN_OBJECTS = (
 def is_active(value: Any) -> bool:
     """Whether C code that handles the object could run Python code of its class."""
     cls = type(value)
-    if isinstance(value, (int, float)) or not cls.__flags__ & (
+    if isinstance(value, (int, float, Size)) or not cls.__flags__ & (
         1 << 9
     ):  # not a heap type: nothing in it is Python code
         return False
