@@ -23,8 +23,10 @@ from flambeau.autograd.hooks import (
     run_tensor_hooks,
 )
 from flambeau.autograd.node import Node, PrimitiveNode, gradient_edge
+from flambeau.autograd.outline import Outline, outline
 from flambeau.autograd.pieces import Piece, Pieces, joined, piece_of
-from flambeau.core.context import state
+from flambeau.autograd.replay import NEVER, SEEN, Recorder, Replay, may_replay, replays
+from flambeau.core.context import executing, state
 from flambeau.core.dtype import COMPLEX
 from flambeau.core.errors import AutogradError, complaint
 from flambeau.core.spec import Spec
@@ -313,7 +315,8 @@ SOLE = _sole_references()
 def first_gradient(leaf: Tensor, ct: Tensor, create_graph: bool) -> Tensor:
     if create_graph:
         return ct
-    alone = sys.getrefcount(ct) <= SOLE and ct._storage is None and type(ct) is Tensor
+    held = getattr(state.executor, "holds", 0)  # by the recorder of a pass
+    alone = sys.getrefcount(ct) <= SOLE + held and ct._storage is None and type(ct) is Tensor
     if alone and ct._spec.strides == leaf._spec.strides:
         ct._node, ct._requires_grad = None, False
         return ct
@@ -336,14 +339,51 @@ def run_backward(tensors: Sequence[Tensor], cts: Sequence[Tensor], keep_graph: b
         edges.append(edge)
     targets = None if wanted is None else {(id(e[0]), e[1]): None for e in wanted if e is not None}
     run = Run(targets, keep_graph, create_graph)
+    if create_graph or anomaly.enabled or not may_replay():
+        walk(run, edges, cts)
+        return run
+    seen = outline(edges, cts, wanted)
+    known = NEVER if seen is None else replays.find(seen.key)
+    if isinstance(known, Replay):
+        settle(run, seen, wanted, known.run(seen, keep_graph))
+    elif known is SEEN and not keep_graph:
+        recorder = Recorder(seen.inputs)
+        with executing(recorder):
+            walk(run, edges, cts)
+        replays.keep(seen.key, recorder.replay(seen, outcome(run, seen, wanted)) or NEVER)
+    else:
+        seen = None  # and with it the inputs: the walk lets go of what it has used
+        walk(run, edges, cts)
+    return run
+
+
+def walk(run: Run, edges: list, cts: Sequence[Tensor]) -> None:
     before = state.grad_enabled
-    state.grad_enabled = create_graph
+    state.grad_enabled = run.create_graph
     anomaly.backward_passes += 1
     try:
         run.start(edges, cts)
-        cts = None
+        cts = ()
         run.go()
     finally:
         anomaly.backward_passes -= 1
         state.grad_enabled = before
-    return run
+
+
+def outcome(run: Run, of: Outline, wanted: Sequence[Any] | None) -> list[Tensor | None]:
+    """What a pass has left behind: gradients of leaves, or what was asked for."""
+    if wanted is None:
+        return [leaf._grad for leaf in of.leaves]
+    return [None if e is None else run.found.get((id(e[0]), e[1])) for e in wanted]
+
+
+def settle(run: Run, of: Outline, wanted: Sequence[Any] | None, results: Sequence) -> None:
+    """Leave behind what a replay has computed."""
+    if wanted is None:
+        for leaf, g in zip(of.leaves, results):
+            if g is not None:
+                leaf._grad = g
+        return
+    for e, g in zip(wanted, results):
+        if g is not None:
+            run.found[id(e[0]), e[1]] = g

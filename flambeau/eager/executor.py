@@ -51,6 +51,8 @@ def weak_spec(number) -> Spec:
 class EagerExecutor:
     """Computes primitives on the spot."""
 
+    holds = 0  # references that it keeps to each tensor it has made
+
     def execute(self, primitive, args: tuple, params: dict) -> Any:
         key = signature(args, params)
         plan = primitive.plans.get(key)

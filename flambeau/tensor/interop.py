@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from flambeau.core import dtype as dtypes
@@ -18,6 +20,9 @@ from flambeau.core.spec import spec
 from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor, alias, from_array, make
 
+reads = itertools.count()
+"""Goes on whenever Python gets to see values of a tensor."""
+
 
 @public(method=False, out=False)
 def from_numpy(ndarray):
@@ -31,6 +36,7 @@ def from_numpy(ndarray):
 @public(function=False, out=False)
 def numpy(self, *, force=False):
     """An ndarray on the tensor's memory."""
+    next(reads)
     if force:
         return alias(self)._array
     if self._requires_grad:
@@ -54,6 +60,7 @@ def item(self):
                                 "to Scalar", dict(numel=self._spec.numel)))
     if self._array is None:
         raise OpError(complaint("item", "the tensor must have memory", dict(device=self.device)))
+    next(reads)
     value = self._array.item()
     return float(value) if self.dtype.is_floating_point else value
 
@@ -61,6 +68,7 @@ def item(self):
 @public(function=False, out=False)
 def tolist(self):
     """Nested lists of Python numbers; a number for a zero-dimensional tensor."""
+    next(reads)
     array = self._array
     if array is None:
         raise UnsupportedError(complaint("tolist", "Cannot copy out of meta tensor; no data!"))
