@@ -275,6 +275,11 @@ def summed_to(ct: Tensor, shape: tuple) -> Tensor:
     lead = ct._spec.ndim - len(shape)
     dims = tuple(d for d, n in enumerate(ct._spec.shape)
                  if d < lead or (shape[d - lead] == 1 and n != 1))
+    fits = lead >= 0 and all(n in (1, ct._spec.shape[d + lead]) for d, n in enumerate(shape))
+    if not fits:
+        raise AutogradError(complaint(
+            "backward", "a gradient must have the shape of what it belongs to, or broadcast it",
+            dict(got=list(ct._spec.shape), expected=list(shape))))
     if dims:
         ct = sum_primitive(ct, dim=dims, keepdim=True, dtype=ct._spec.dtype)
     return ct.reshape(tuple(shape)) if lead else ct

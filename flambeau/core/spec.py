@@ -55,7 +55,7 @@ class Spec:
     """dtype, shape, strides (in elements), device; `weak` marks a Python number."""
 
     __slots__ = ("dtype", "shape", "strides", "device", "weak", "ndim", "numel", "itemsize",
-                 "numpy", "byte_strides", "is_contiguous", "__weakref__")
+                 "numpy", "byte_strides", "is_contiguous", "reach", "__weakref__")
 
     def __init__(self, dtype: DType, shape: Size, strides: tuple, device: Device, weak: bool):
         self.dtype, self.shape, self.strides, self.device = dtype, shape, strides, device
@@ -66,6 +66,8 @@ class Spec:
         self.numpy = dtype.numpy
         self.byte_strides = tuple(s * dtype.itemsize for s in strides)
         self.is_contiguous = is_contiguous(shape, strides)
+
+        self.reach = self.nbytes if self.is_contiguous else reach(shape, strides, dtype.itemsize)
 
     @property
     def nbytes(self) -> int:
@@ -127,6 +129,13 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
                 return 0 in shape
             step *= n
     return True
+
+
+def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
+    """Bytes from the first element to the last, gaps included."""
+    if 0 in shape:
+        return 0
+    return (1 + sum((n - 1) * s for n, s in zip(shape, strides))) * itemsize
 
 
 def memory_order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flambeau.core.spec import Spec, memory_order
+from flambeau.core.spec import Spec
 from flambeau.runtime.allocator import allocate
 
 LARGE = 1 << 15  # bytes
@@ -12,14 +12,11 @@ LARGE = 1 << 15  # bytes
 
 def empty_array(s: Spec) -> np.ndarray:
     """Uninitialised memory with the layout of `s`."""
-    nbytes = s.nbytes
-    if nbytes >= LARGE:
-        return np.ndarray(s.shape, s.numpy, allocate(nbytes), 0, s.byte_strides)
+    if s.reach >= LARGE:
+        return np.ndarray(s.shape, s.numpy, allocate(s.reach), 0, s.byte_strides)
     if s.is_contiguous:
         return np.empty(s.shape, s.numpy)
-    order = memory_order(s.shape, s.strides)
-    inverse = sorted(range(len(order)), key=order.__getitem__)
-    return np.empty([s.shape[d] for d in order], s.numpy).transpose(inverse)
+    return np.ndarray(s.shape, s.numpy, np.empty(s.reach, np.uint8), 0, s.byte_strides)
 
 
 def laid_out(array: np.ndarray, s: Spec, operands: tuple = ()) -> np.ndarray:

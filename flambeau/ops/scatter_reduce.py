@@ -7,7 +7,7 @@ import numpy as np
 from flambeau.core.spec import Spec
 from flambeau.loops.api import const, nest
 from flambeau.ops.registry import primitive
-from flambeau.ops.scattering import checked, cut, key_along, scattered
+from flambeau.ops.scattering import checked, cut, key_along, placed, scattered
 
 FOLDS = {"sum": (np.add, 0), "prod": (np.multiply, 1), "mean": (np.add, 0),
          "amax": (np.maximum, None), "amin": (np.minimum, None)}
@@ -73,7 +73,8 @@ def decomposed_counts(x, index, dim, include_self):
 
 def scatter_reduce_vjp(ct, x, index, src, out, dim, fold, include_self, needs):
     """sum and mean spread; amax and amin share among the winners; prod divides out zero-safe."""
-    if src.shape != index.shape:
+    whole = tuple(src.shape)
+    if whole != index.shape:
         src = src[tuple(slice(0, n) for n in index.shape)]
     if fold in ("sum", "mean"):
         if fold == "mean":
@@ -89,7 +90,7 @@ def scatter_reduce_vjp(ct, x, index, src, out, dim, fold, include_self, needs):
         gx, gs = share * mine, share.gather(dim, index) * theirs
     if not include_self:
         gx = gx.scatter(dim, index, 0.0)
-    return gx, None, gs
+    return gx, None, placed(gs, whole)
 
 
 def product_gradients(ct, x, index, src, out, dim, include_self):
@@ -114,6 +115,8 @@ def scatter_reduce_samples(rng):
         for include_self in (False, True):
             yield ((rng.normal(size=(3, 4)), index, rng.normal(size=(3, 2))),
                    dict(dim=1, fold=fold, include_self=include_self))
+    yield ((rng.normal(size=(3, 4)), index, rng.normal(size=(4, 3))),
+           dict(dim=1, fold="amax", include_self=True))
 
 
 scatter_reduce = primitive("scatter_reduce", meta=scatter_reduce_meta, ref=scatter_reduce_ref,

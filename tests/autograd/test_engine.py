@@ -138,3 +138,30 @@ def test_broadcast_and_promotion_are_undone():
     (x * y).sum().backward()
     assert x.grad.shape == (3, 1) and x.grad.dtype is torch.float32
     assert x.grad.reshape(-1).tolist() == [4, 4, 4] and y.grad.tolist() == [3] * 4
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    from flambeau.autograd.engine import summed_to
+
+    assert summed_to(torch.ones(2, 3, 4), (3, 1)).tolist() == [[8.0]] * 3
+    for shape in ((3, 5), (2, 3, 4, 1), (2, 1, 2)):
+        with pytest.raises(RuntimeError, match=r"backward: a gradient must have the shape .*"):
+            summed_to(torch.ones(2, 3, 4), shape)
+
+
+@pytest.mark.parametrize("fold", ["sum", "mean", "prod", "amax", "amin"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_a_scatter_reads_of_a_larger_source_has_gradients_of_that_shape(fold, compiled):
+    def step(x, index):
+        out = torch.zeros(5, 4, dtype=x.dtype).scatter_reduce(1, index, x, fold, include_self=False)
+        (out * out).sum().backward()
+        return x.grad
+
+    x = torch.arange(1.0, 31.0, dtype=torch.float64).reshape(5, 6).requires_grad_()
+    index = torch.tensor([[0, 1, 0], [3, 3, 2]])
+    found = (torch.compile(step, backend="native") if compiled else step)(x, index)
+    cut = x.detach()[:2, :3].clone().requires_grad_()
+    out = torch.zeros(5, 4, dtype=x.dtype).scatter_reduce(1, index, cut, fold, include_self=False)
+    expected = torch.zeros(5, 6, dtype=x.dtype)
+    expected[:2, :3] = torch.autograd.grad((out * out).sum(), cut)[0]
+    assert found.shape == (5, 6) and torch.equal(found, expected)

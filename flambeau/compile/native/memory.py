@@ -46,13 +46,7 @@ def planned(graph: Graph, work: Sequence[Work], places: dict[Value, Place]) -> M
             root = places[value].root
             first.setdefault(root, at)
             last[root] = at
-    lives = [Lifetime(extent(v), first[v], last[v]) for v in inner]
+    lives = [Lifetime(v.spec.reach, first[v], last[v]) for v in inner]
     starts, total = offsets(lives)
     outside = frozenset((*graph.inputs, *graph.constants))
     return MemoryPlan(places, dict(zip(inner, starts)), total, outside)
-
-
-def extent(value: Value) -> int:
-    """Bytes from the first element to the last."""
-    s = value.spec
-    return (1 + sum((n - 1) * k for n, k in zip(s.shape, s.strides))) * s.itemsize
