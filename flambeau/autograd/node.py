@@ -25,6 +25,7 @@ from flambeau.ops.registry import Primitive
 from flambeau.tensor.tensor import Tensor, alias
 
 _sequence = itertools.count()
+_allocate = object.__new__
 
 
 class Node:
@@ -151,11 +152,16 @@ class GradientRule:
     cuts    is the result a part of the operand? See `flambeau.autograd.pieces`
     """
 
-    __slots__ = ("saves", "calls", "joint", "needs", "cuts")
+    __slots__ = ("saves", "saved_outputs", "calls", "joint", "needs", "any", "cuts")
 
-    def __init__(self, primitive: Primitive, needs: tuple[bool, ...], several: bool):
+    def __init__(self, primitive: Primitive, needs: tuple[bool, ...]):
         self.needs, self.cuts = needs, primitive.info.get("cuts", False)
+        self.any = True in needs
         self.saves: list[tuple[str, int]] = []
+        self._read(primitive, needs)
+        self.saved_outputs = [(n, i) for n, (kind, i) in enumerate(self.saves) if kind == "out"]
+
+    def _read(self, primitive: Primitive, needs: tuple[bool, ...]) -> None:
         rules = primitive.vjp
         if rules == "decompose":
             self.joint = True
@@ -229,37 +235,52 @@ class GradientRule:
         return tuple(result)
 
 
-def gradient_rule(primitive: Primitive, needs: tuple[bool, ...], several: bool) -> GradientRule:
-    key = (needs, several)
-    found = primitive.gradient_plans.get(key)
-    if found is None:
-        found = primitive.gradient_plans[key] = GradientRule(primitive, needs, several)
-    return found
-
-
 def begin_node(primitive: Primitive, args: tuple, params: dict, several: bool,
                overwritten: Tensor | None = None) -> PrimitiveNode:
     """The node of an application, made before its result exists: edges and saved operands.
 
-    An operand that the application is about to overwrite is saved as a copy.
+    An operand that the application is about to overwrite is saved as a copy. Written out, because
+    it runs for every operation that is recorded.
     """
-    edges, specs, needs = [], [], []
+    edges: list = []
+    specs: list = []
+    needs = 0  # a bit for each operand
+    bit = 1
     for a in args:
         if isinstance(a, Tensor):
             specs.append(a._spec)
-            edge = gradient_edge(a)
-            needs.append(edge is not None)
-            edges.append(edge)
+            if a._base is not None:
+                refreshed(a)
+            before = a._node
+            if before is not None:
+                edges.append((before, a._output_nr))
+                needs |= bit
+            elif a._requires_grad:
+                edges.append((a, -1))
+                needs |= bit
+            else:
+                edges.append(None)
         else:
             specs.append(None)
             edges.append(None)
-            needs.append(False)
-    node = PrimitiveNode(edges, ())
-    node.primitive, node.params, node.in_specs = primitive, params, specs
-    rule = node.rule = gradient_rule(primitive, tuple(needs), several)
-    node.saved = [None if kind == "out" else
-                  save(old_value(args[i]) if args[i] is overwritten is not None else args[i])
-                  for kind, i in rule.saves]
+        bit += bit
+    key = (needs, len(edges), several)
+    rule = primitive.gradient_plans.get(key)
+    if rule is None:
+        rule = primitive.gradient_plans[key] = GradientRule(
+            primitive, tuple(e is not None for e in edges))
+    node = _allocate(PrimitiveNode)
+    node.edges, node.out_specs, node.sequence = edges, (), next(_sequence)
+    node.hooks = node.tensor_hooks = None
+    node.primitive, node.params, node.in_specs, node.rule = primitive, params, specs, rule
+    if overwritten is None:
+        node.saved = [None if kind == "out" else save(args[i]) for kind, i in rule.saves]
+    else:
+        node.saved = [None if kind == "out" else
+                      save(old_value(args[i]) if args[i] is overwritten else args[i])
+                      for kind, i in rule.saves]
+    if anomaly.enabled:
+        node.traceback = anomaly.user_traceback()
     return node
 
 
@@ -272,10 +293,9 @@ def old_value(t: Tensor) -> Tensor:
 
 def finish_node(node: PrimitiveNode, outs: tuple[Tensor, ...]) -> None:
     """Save the outputs that rules name and note their specs."""
-    node.out_specs = tuple(o._spec for o in outs)
-    for slot, (kind, i) in enumerate(node.rule.saves):
-        if kind == "out":
-            node.saved[slot] = save_output(outs[i], node, i)
+    node.out_specs = (outs[0]._spec,) if len(outs) == 1 else tuple([o._spec for o in outs])
+    for slot, i in node.rule.saved_outputs:
+        node.saved[slot] = save_output(outs[i], node, i)
 
 
 def gradient_edge(t: Tensor):

@@ -30,7 +30,7 @@ def dispatch(primitive, args: tuple, params: dict):
 def record(primitive, args: tuple, params: dict, out) -> None:
     several = isinstance(out, tuple)
     node = begin_node(primitive, args, params, several)
-    if not any(node.rule.needs):
+    if not node.rule.any:
         return
     outs = out if several else (out,)
     for number, t in enumerate(outs):
@@ -53,7 +53,7 @@ def dispatch_inplace(primitive, target: Tensor, args: tuple, params: dict) -> Te
         node = begin_node(primitive, args, params, False, overwritten=target)
     state.executor.execute_inplace(primitive, target, args, params)
     bump(target)
-    if node is not None and any(node.rule.needs) and target._spec.dtype.category >= FLOAT:
+    if node is not None and node.rule.any and target._spec.dtype.category >= FLOAT:
         rebase(target, node)
         finish_node(node, (target,))
     elif state.grad_enabled and target._requires_grad and target._node is not None:

@@ -19,7 +19,7 @@ from flambeau.ops.elementwise import is_ufunc
 from flambeau.tensor.tensor import Tensor
 
 SMALL = 8192  # elements touched; below, one call of NumPy is as fast as one of a kernel
-FEW = 256  # below, several calls of NumPy cost less than a kernel takes to make
+FEW = 32  # below, several calls of NumPy cost less than a kernel takes to make
 ONE_CALL = frozenset("""convert copy full fill arange cat where masked_fill clamp relu square flip
     roll""".split())
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
