@@ -52,13 +52,17 @@ class Size(tuple):
 
 
 class Spec:
-    """dtype, shape, strides (in elements), device; `weak` marks a Python number."""
+    """dtype, shape, strides (in elements), device; `weak` marks a Python number.
 
-    __slots__ = ("dtype", "shape", "strides", "device", "weak", "ndim", "numel", "itemsize",
+    `shape` is a plain tuple, which is quick to take apart; `size` is what users see of it.
+    """
+
+    __slots__ = ("dtype", "shape", "size", "strides", "device", "weak", "ndim", "numel", "itemsize",
                  "numpy", "byte_strides", "is_contiguous", "reach", "__weakref__")
 
-    def __init__(self, dtype: DType, shape: Size, strides: tuple, device: Device, weak: bool):
+    def __init__(self, dtype: DType, shape: tuple, strides: tuple, device: Device, weak: bool):
         self.dtype, self.shape, self.strides, self.device = dtype, shape, strides, device
+        self.size = Size(shape)
         self.weak = weak
         self.ndim = len(shape)
         self.numel = math.prod(shape)
@@ -107,7 +111,7 @@ def spec(dtype: DType, shape: Sequence[int], strides: Sequence[int] | None = Non
     if found is None:
         if len(_interned) > LIMIT:
             _interned.clear()
-        found = _interned.setdefault(key, Spec(dtype, Size(shape), strides, device, False))
+        found = _interned.setdefault(key, Spec(dtype, shape, strides, device, False))
     return found
 
 

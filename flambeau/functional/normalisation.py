@@ -16,7 +16,7 @@ from flambeau.ops.fused import weighted_sum
 def trailing_size(op: str, input, normalized_shape) -> tuple[int, ...]:
     """normalized_shape, which must end the shape of the input."""
     size = tuple(normalized_shape)
-    if not size or tuple(input.shape[-len(size) :]) != size:
+    if not size or input._spec.shape[-len(size) :] != size:
         raise ShapeError(
             complaint(
                 op,

@@ -10,6 +10,8 @@ from flambeau.core.errors import ArgumentError, DimError, OpError, ShapeError, c
 
 def normal_dim(op: str, dim, rank: int) -> int:
     """`dim` in [-rank, rank) counted from the front; rank 0 accepts 0 and -1."""
+    if dim.__class__ is int and -rank <= dim < rank:
+        return dim if dim >= 0 else dim + rank
     if not hasattr(dim, "__index__") or isinstance(dim, bool):
         raise ArgumentError(complaint(op, "dim must be an int", dict(dim=repr(dim))))
     limit = max(rank, 1)
@@ -52,6 +54,9 @@ def int_argument(op: str, name: str, value) -> int:
 
 def inferred_shape(op: str, sizes: Sequence[int], numel: int) -> tuple[int, ...]:
     """`sizes` with a single -1 filled in so that the product is `numel`."""
+    known = math.prod(sizes)
+    if known == numel and -1 not in sizes and (not sizes or min(sizes) >= 0):
+        return tuple(sizes)
     unknown = [d for d, n in enumerate(sizes) if n == -1]
     known = math.prod(n for n in sizes if n != -1)
     if any(n < -1 for n in sizes) or len(unknown) > 1:

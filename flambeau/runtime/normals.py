@@ -31,7 +31,7 @@ from flambeau.runtime.rounding import (
 )
 
 BLOCK = 16
-NATIVE_FROM = 4096
+NATIVE_FROM = 16
 
 Finish = Callable[[np.ndarray, Mathematics], np.ndarray]
 

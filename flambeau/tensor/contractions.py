@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -188,6 +189,7 @@ def tensordot(a, b, dims=2):
 # einsum --------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=256)
 def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[list], list]:
     """Labels of each operand and of the output; ellipsis dimensions get ints as labels."""
     text = equation.replace(" ", "")
@@ -250,7 +252,7 @@ def einsum(equation, *operands):
         raise OpError(complaint("einsum", "the first argument must be the equation"))
     if not operands:
         raise OpError(complaint("einsum", "at least one operand must be provided"))
-    given, output = parsed(equation, [x.ndim for x in operands])
+    given, output = parsed(equation, tuple(x.ndim for x in operands))
     sizes: dict = {}
     for x, labels in zip(operands, given):
         for n, label in zip(x.shape, labels):

@@ -18,7 +18,10 @@ def sizes_of(op: str, sizes: tuple) -> tuple[int, ...]:
     """Ints from `f(2, 3)` or `f((2, 3))`; negative ones are the caller's business."""
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
         sizes = sizes[0]
-    return tuple(int_argument(op, "size", n) for n in sizes)
+    for n in sizes:
+        if n.__class__ is not int:
+            return tuple(int_argument(op, "size", n) for n in sizes)
+    return tuple(sizes)
 
 
 def reshape_sizes(self: Tensor, *shape) -> Tensor:

@@ -57,7 +57,7 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
-        return self._spec.shape
+        return self._spec.size
 
     @property
     def dtype(self) -> DType:
@@ -82,7 +82,7 @@ class Tensor:
     def size(self, dim: int | None = None):
         """The shape, or one of its entries."""
         if dim is None:
-            return self._spec.shape
+            return self._spec.size
         return self._spec.shape[normal_dim("size", dim, self._spec.ndim)]
 
     def stride(self, dim: int | None = None):

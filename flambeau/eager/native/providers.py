@@ -20,8 +20,7 @@ from flambeau.tensor.tensor import Tensor
 
 SMALL = 8192  # elements touched; below, one call of NumPy is as fast as one of a kernel
 FEW = 32  # below, several calls of NumPy cost less than a kernel takes to make
-ONE_CALL = frozenset("""convert copy full fill arange cat where masked_fill clamp relu square flip
-    roll""".split())
+CONSTANT = frozenset(("full", "fill", "arange"))  # NumPy fills small memory at once
 CALLS: dict[str, Callable[..., NativeCall | None]] = {
     "linear": linear_call,
     "matmul": matmul_call,
@@ -39,7 +38,7 @@ def work(specs: list, results: tuple[Spec, ...]) -> int:
 
 def least(primitive) -> int:
     """From which size on a kernel of loops pays."""
-    return SMALL if primitive.name in ONE_CALL or is_ufunc(primitive.ref) else FEW
+    return SMALL if primitive.name in CONSTANT or is_ufunc(primitive.ref) else FEW
 
 
 def loop_call(primitive, specs: list, params: dict, result) -> NativeCall | None:
