@@ -28,13 +28,14 @@ NATIVE = (
     "flambeau.nn.functional",
     "flambeau.nn.init",
     "flambeau.nn.parameter",
+    "flambeau.nn.recurrence",
 )
 INTERPRETED = (
     "flambeau.autograd.function",
     "flambeau.autograd.checkpoint",
     "flambeau.autograd.modes",
 )
-EAGER_ONLY = ("flambeau.nn.recurrence", "flambeau.nn.recurrent_kernels")
+EAGER_ONLY = ("flambeau.nn.recurrent_kernels",)
 """Library code that computes on arrays."""
 SWITCHES = ("flambeau.random.generator", "flambeau.core.dtype", "flambeau.tensor.inspection")
 """Functions that set what the whole process uses: seeds, default types."""

@@ -2,9 +2,10 @@
 
 A sequence is rows: those of step 0, then those of step 1, ..., with `sizes[t]` of them at step t,
 never more than at the step before (a packed sequence; an ordinary one has `batch` everywhere).
-What depends on the input alone is one matrix product over all steps. The rest is a loop, which
-runs on ndarrays where nobody is watching, and on tensors under capture, autocast, transforms and
-higher derivatives.
+What depends on the input alone is one matrix product over all steps. The rest is one primitive
+where all sequences are as long (`ops.recurrence`). Packed sequences and projections are a loop,
+which runs on ndarrays where nobody is watching, and on tensors under capture, autocast, transforms
+and higher derivatives.
 """
 
 from __future__ import annotations
@@ -19,26 +20,11 @@ from flambeau.core import context
 from flambeau.core.dtype import float32, float64
 from flambeau.nn import functional as F
 from flambeau.nn.recurrent_kernels import kernel, row_slices
+from flambeau.ops.recurrence import gru_sequence, lstm_sequence, rnn_sequence
 from flambeau.tensor import Tensor, cat, from_numpy, stack
 
 State = tuple[Tensor, ...]
 Step = Callable[[Tensor, State, "LayerWeights"], State]
-
-
-class Pieces(Function):
-    """A tensor cut along a dimension; in backward the gradients of the pieces are joined.
-
-    A slice's own gradient is as large as the whole, so cutting T steps by slices costs T squared.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, whole: Tensor, sizes: Sequence[int], dim: int) -> Any:
-        ctx.dim = dim
-        return tuple(piece.clone() for piece in whole.split(list(sizes), dim))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return cat(list(gradients), ctx.dim), None, None
 
 
 class LayerWeights:
@@ -65,7 +51,7 @@ def lstm_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
     h, c = state
     gates = gates_x + weights.of_hidden(h)
     size = gates.size(1) // 4
-    i, f, g, o = Pieces.apply(gates, (size,) * 4, 1)
+    i, f, g, o = gates.split(size, 1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     h = o.sigmoid() * c.tanh()
     if weights.w_hr is not None:
@@ -77,8 +63,8 @@ def gru_step(gates_x: Tensor, state: State, weights: LayerWeights) -> State:
     """h' = n + z (h - n), n = tanh(x_n + r h_n), from gates in the order r, z, n."""
     (h,) = state
     size = h.size(1)
-    x_r, x_z, x_n = Pieces.apply(gates_x, (size,) * 3, 1)
-    h_r, h_z, h_n = Pieces.apply(weights.of_hidden(h), (size,) * 3, 1)
+    x_r, x_z, x_n = gates_x.split(size, 1)
+    h_r, h_z, h_n = weights.of_hidden(h).split(size, 1)
     r = (x_r + h_r).sigmoid()
     z = (x_z + h_z).sigmoid()
     n = (x_n + r * h_n).tanh()
@@ -166,7 +152,7 @@ def on_tensors(
     """One direction of a layer, step by step with tensor operations."""
     weights = LayerWeights([w for w in (w_hh, w_hh, b_hh, b_hh) if w is not None], b_hh is not None)
     weights.w_hr = w_hr
-    steps = Pieces.apply(gates, tuple(sizes), 0) if len(sizes) > 1 else (gates,)
+    steps = gates.split(list(sizes)) if len(sizes) > 1 else (gates,)
     state = (h,) if c is None else (h, c)
     run = run_backward if reverse else run_forward
     outputs, state = run(STEPS[kind], steps, sizes, state, weights)
@@ -180,12 +166,40 @@ def is_plain(*tensors: Tensor | None) -> bool:
     )
 
 
+def is_one_op(sizes: Sequence[int], operands: Sequence[Tensor | None]) -> bool:
+    """Sequences of one length without projection, in one dtype, seen by no context."""
+    *states, w_hr = operands
+    kind = operands[0].dtype  # type: ignore[union-attr]
+    return context.state.top is None and w_hr is None and kind in (float32, float64) and (
+        0 < sizes[0] == sizes[-1] and all(t is None or t.dtype is kind for t in states))
+
+
+def whole_sequence(
+    kind: str, steps: int, reverse: bool, gates: Tensor, state: State, w: LayerWeights
+) -> tuple[Tensor, State]:
+    """(output rows, last state) by one primitive."""
+    start = [s.contiguous() for s in state]
+    weights = [w.w_hh.contiguous(), None if w.b_hh is None else w.b_hh.contiguous()]
+    rows = gates.contiguous().view(steps, -1, gates.shape[1])
+    operands = (rows, *start, *weights)
+    keep = is_grad_enabled() and any(t is not None and t.requires_grad for t in operands)
+    if kind == "lstm":
+        out, *last = lstm_sequence(*operands, reverse=reverse, keep=keep)
+    elif kind == "gru":
+        out, *last = gru_sequence(*operands, reverse=reverse, keep=keep)
+    else:
+        out, *last = rnn_sequence(*operands, reverse=reverse, relu=kind == "relu")
+    return out.view(-1, out.shape[2]), tuple(last[: len(state)])
+
+
 def run_direction(
     kind: str, sizes: Sequence[int], reverse: bool, rows: Tensor, state: State, w: LayerWeights
 ) -> tuple[Tensor, State]:
     """(output rows, last state) of one direction of a layer."""
     gates = w.of_input(rows)
     operands = (gates, state[0], state[1] if len(state) > 1 else None, w.w_hh, w.b_hh, w.w_hr)
+    if is_one_op(sizes, operands):
+        return whole_sequence(kind, len(sizes), reverse, gates, state, w)
     if is_plain(*operands):
         out, *last = Direction.apply(kind, tuple(sizes), reverse, *operands)
         return out, tuple(last)

@@ -86,7 +86,7 @@ NAMES = sorted(set(REGISTRY) - EXCLUDED)
 def test_values(name):
     op = REGISTRY[name]
     for operands, params in samples(name):
-        for mapped in patterns(operands):
+        for mapped in patterns(operands)[: 1 if "remade" in op.info else None]:
             whole, in_dims, rows = prepared(operands, mapped)
             results = [as_tuple(op(*row, **params)) for row in rows]
             got = as_tuple(fb.vmap(lambda *xs: op(*xs, **params), in_dims)(*whole))  # noqa: B023

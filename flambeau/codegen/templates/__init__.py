@@ -22,6 +22,7 @@ from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec
 from flambeau.codegen.templates.pool_spec import PoolSpec
+from flambeau.codegen.templates.recurrent_spec import RecurrentSpec
 from flambeau.codegen.templates.sorting import Sorting, SortSpec
 from flambeau.codegen.templates.tail import Tail
 from flambeau.codegen.text import Module
@@ -178,3 +179,25 @@ def _sort(spec: SortSpec, chosen: target.Target) -> Program:
         return Sorting(module, "sort", spec).emit()
 
     return build(chosen, "sort", emit, parameters=(spec,))
+
+
+def recurrent_forward(spec: RecurrentSpec) -> Program:
+    """All steps of a recurrent layer as ``program(*spec.forward_pointers)``."""
+    return _recurrent("forward", spec, target.host(), pool.get_num_threads())
+
+
+def recurrent_backward(spec: RecurrentSpec) -> Program:
+    """Cotangents of gates and first state as ``program(*spec.backward_pointers)``."""
+    return _recurrent("backward", spec, target.host(), pool.get_num_threads())
+
+
+@functools.lru_cache(maxsize=1024)
+def _recurrent(kind: str, spec: RecurrentSpec, chosen: target.Target, threads: int) -> Program:
+    def emit(module: Module) -> Kernel:
+        from flambeau.codegen.templates.recurrent import RecurrentForward
+        from flambeau.codegen.templates.recurrent_gradient import RecurrentBackward
+
+        generator = RecurrentForward if kind == "forward" else RecurrentBackward
+        return generator(module, "recurrent", spec, chosen).emit()
+
+    return build(chosen, f"recurrent_{kind}", emit, parameters=(spec, threads))

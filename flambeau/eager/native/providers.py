@@ -13,6 +13,8 @@ from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import NAMES, conv_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
+from flambeau.eager.native.recurrences import NAMES as RECURRENT
+from flambeau.eager.native.recurrences import recurrent_call
 from flambeau.eager.native.sorts import sort_call
 from flambeau.eager.native.volumes import volume_plan
 from flambeau.ops.elementwise import is_ufunc
@@ -27,6 +29,7 @@ CALLS: dict[str, Callable[..., NativeCall | None]] = {
     **dict.fromkeys(NAMES, conv_call),
     **dict.fromkeys(("max_pool", "max_pool_backward", "sum_pool", "sum_unpool"), pool_call),
     **dict.fromkeys(("sort", "topk"), sort_call),
+    **dict.fromkeys(RECURRENT, recurrent_call),
     **dict.fromkeys(("attention", "attention_backward"), attention_call),
 }
 """(primitive, specs, params, result) -> a call of a kernel tuned by hand, or None."""
