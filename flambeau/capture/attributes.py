@@ -56,6 +56,7 @@ class Attributes:
         if name == "__class__":
             return self.run.type_of(owner)
         if self.run.is_plain_object(owner) or type(owner) in BUILTIN_WITH_ATTRIBUTES:
+            session.check_readable(owner)
             found = foreign(getattr, owner, name)
             if name == "__dict__" and session.is_new(owner):
                 session.note_created(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -26,7 +27,7 @@ class Callback:
 
 def is_interpreted(value: Any) -> bool:
     """Whether calling `value` would run Python code of the user's."""
-    if isinstance(value, (types.FunctionType, types.MethodType)):
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return True
     if isinstance(value, type):
         return bool(value.__flags__ & (1 << 9))

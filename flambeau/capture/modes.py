@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flambeau.amp.settings import settings
+from flambeau.autograd import anomaly
 from flambeau.core import context
 from flambeau.core.dtype import default_dtype
 from flambeau.tensor import overrides
@@ -77,6 +78,7 @@ def current() -> tuple:
         tuple(map(_described, stack)) if stack else (),
         overrides.modes.disabled,
         (*settings.enabled.values(), *settings.dtypes.values(), settings.cache_enabled),
+        anomaly.enabled,
     )
 
 
@@ -102,14 +104,15 @@ def dictionaries() -> tuple[dict, ...]:
 
 def attributes_text(test: Unchanged, constant: Callable[[Any], str]) -> str | None:
     """The test as an expression, for a caller who knows that `dictionaries` are unchanged."""
-    grad, inference, contexts, _, overriding, disabled, (*_, cache) = test.expected
-    if contexts or overriding:
+    grad, inference, contexts, _, overriding, disabled, (*_, cache), checking = test.expected
+    if contexts or overriding or checking:
         return None
     state, over, cast = map(constant, (context.state, overrides.modes, settings))
+    looking = constant(anomaly)
     enabled, dtypes, _ = map(constant, dictionaries())
     return (
         f"{state}.grad_enabled is {grad} and {state}.inference is {inference} "
         f"and not {state}.stack and not {over}.stack and {over}.disabled is {disabled} "
         f"and {cast}.enabled is {enabled} and {cast}.dtypes is {dtypes} "
-        f"and {cast}.cache_enabled is {cache}"
+        f"and {cast}.cache_enabled is {cache} and not {looking}.enabled"
     )

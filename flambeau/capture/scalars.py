@@ -28,7 +28,7 @@ UNKNOWN: Any = object()
 class Term:
     """How a number is computed: a path, a graph value, or a function of others."""
 
-    __slots__ = ("args", "hint", "lower", "mark", "name", "scalars", "source", "value")
+    __slots__ = ("args", "foreseen", "hint", "lower", "mark", "name", "scalars", "source", "value")
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Term:
     ):
         self.scalars, self.hint, self.source = scalars, hint, source
         self.name, self.args, self.value = name, args, value
+        self.foreseen: Term | None = None
         self.lower = _lower_bound(name, args)
         self.mark = id(source) if source is not None else id(self)
         if name == "mul":
@@ -63,6 +64,17 @@ class Term:
     @property
     def known(self) -> bool:
         return self.hint is not UNKNOWN
+
+
+def foreseen(term: Any) -> Any:
+    """The same number as it can be computed before the graph runs, None if it cannot."""
+    if not isinstance(term, Term) or term.known:
+        return term
+    if term.foreseen is None and term.args:
+        args = [foreseen(a) for a in term.args]
+        if None not in args:
+            term.foreseen = term.scalars.compute(term.name, *args)
+    return term.foreseen
 
 
 def _mark(arg: Any) -> Any:
@@ -154,6 +166,9 @@ def computed(name: str, *values: Any) -> Any:
     if UNKNOWN in hints:
         kind = _result_kind(name, [_kind(v) for v in values])
         if kind is bool:
+            known = [foreseen(t) for t in terms]
+            if None not in known and (decision := owner.compute(name, *known)) is not None:
+                return owner.decided(decision)
             raise GraphBreak(
                 "a decision depends on a number taken from a tensor",
                 "Keep it a tensor and use torch.where.",
@@ -182,7 +197,7 @@ def _result_kind(name: str, kinds: list[type]) -> type:
         return bool
     if name in ("floor", "ceil", "int", "round") and len(kinds) == 1:
         return int
-    if name in ("add", "sub", "mul", "floordiv", "mod", "neg", "pos", "abs"):
+    if name in ("add", "sub", "mul", "floordiv", "mod", "neg", "pos", "abs", "max", "min"):
         return float if float in kinds else int
     if name == "pow" and float not in kinds:
         raise GraphBreak("a power of integers taken from a tensor")
@@ -284,8 +299,22 @@ class Scalars:
         self.by_source.clear()
         self.inputs.clear()
 
-    def from_tensor(self, value: Value, kind: type) -> Any:
-        """`tensor.item()`."""
+    def compute(self, name: str, *args: Any) -> Term | None:
+        """A function of terms and numbers that are known; None where it has no value."""
+        try:
+            hint = FUNCTIONS[name](*[a.hint if isinstance(a, Term) else a for a in args])
+        except (ArithmeticError, ValueError):
+            return None
+        return Term(self, hint, name=name, args=args)
+
+    def of_tensor(self, number: Any, source: Source) -> Term:
+        """The number in a tensor from before the frame."""
+        return Term(self, number, source=source.step("number"))
+
+    def from_tensor(self, value: Value, kind: type, before: Term | None = None) -> Any:
+        """`tensor.item()`; `before` computes the same from what the call finds."""
+        if kind is bool and before is not None:
+            return self.decided(before)
         if kind not in (int, float):
             raise GraphBreak(
                 "the value of a tensor is needed", "Take it outside of the compiled function."
@@ -293,10 +322,17 @@ class Scalars:
         recorder = self.session.tensors.recorder
         number = Value(WEAK[kind])
         recorder.equations.append(Equation(PREFIX + "item", (value,), {}, (number,)))
-        return _symbol(Term(self, UNKNOWN, value=number), kind)
+        term = Term(self, UNKNOWN, value=number)
+        term.foreseen = before
+        return _symbol(term, kind)
 
     def is_symbolic(self, value: Any) -> bool:
         return isinstance(value, (SymbolicFloat, SymbolicInt))
+
+    def any_unknown(self, values: Any) -> bool:
+        """Whether these are numbers, of which some are known to the running graph only."""
+        found = [v for v in values if self.is_symbolic(v) and not v.term.known]
+        return bool(found) and all(isinstance(v, (int, float)) for v in values)
 
     def any(self, values: Any) -> bool:
         return any(map(self.is_symbolic, values))

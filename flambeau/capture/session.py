@@ -17,6 +17,7 @@ import numpy as np
 from flambeau.capture import modes, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.guards import Guard, Test
+from flambeau.capture.outside import is_one_of_a_kind, is_opaque_class, same_value
 from flambeau.capture.sources import Source
 from flambeau.capture.values import (
     BY_IDENTITY,
@@ -51,6 +52,8 @@ class Session:
         self.new_cells: set[int] = set()
         self.unfilled: dict[int, ListShadow] = {}
         self.constants: dict[int, Source] = {}
+        self.opaque: set[int] = set()
+        self.told_apart: set[tuple[int, int]] = set()
         self.dynamic: set[str] = set()
         self.all_symbolic = False
         self.pinned: frozenset[str] = frozenset()
@@ -81,6 +84,20 @@ class Session:
             found = self.constants[id(value)] = Source(None, "constant", value)
             self.keep(value)
         return found
+
+    def tell_apart(self, left: Any, right: Any) -> None:
+        """The frame goes on differently if these two, found at different places, are one."""
+        if type(left) is not type(right) or type(left) in PLAIN or self.tensors.is_tensor(left):
+            return
+        if is_one_of_a_kind(left) or trust.is_native_class(type(left)):
+            return
+        pair = self.source(left), self.source(right)
+        if None in pair or all(s.is_constant for s in pair):  # type: ignore[union-attr]
+            return
+        first, second = sorted(pair, key=lambda s: s.is_constant)  # type: ignore[union-attr]
+        if (id(first), id(second)) not in self.told_apart:
+            self.told_apart.add((id(first), id(second)))
+            self.guard(first, "distinct", (first, second))
 
     def keep(self, value: Any) -> Any:
         """Hold a reference, so that the identity stays the object's own."""
@@ -147,7 +164,7 @@ class Session:
             return READERS[kind](self, value, source)
         elif isinstance(value, tuple):
             return self._tuple(value, source)
-        elif isinstance(value, BY_IDENTITY) or trust.is_native_class(kind):
+        elif is_one_of_a_kind(value) or trust.is_native_class(kind):
             by_value = kind.__name__ == "device"
             self.guard(source, "equals" if by_value else "is", value)
         elif kind is types.MethodType:
@@ -158,8 +175,20 @@ class Session:
         ):
             self.guard(source, "type", kind)
         else:
-            self.guard(source, "type", kind)
+            self._object(value, source)
         return value
+
+    def _object(self, value: Any, source: Source) -> None:
+        """Attributes are guarded where they are read; what C code may read is guarded here."""
+        kind = type(value)
+        self.guard(source, "type", kind)
+        if source.is_constant or not is_opaque_class(kind):
+            return
+        same = same_value(value)
+        if same is not None:
+            self.test(source, same, f"== {value!r}", same.mark)
+        else:
+            self.opaque.add(id(value))
 
     def _function(self, value: types.FunctionType, source: Source) -> None:
         if trust.is_trusted(value):
@@ -246,6 +275,14 @@ class Session:
         self.snapshots[id(shadow)] = dict(shadow)
         return shadow
 
+    def _slice(self, value: slice, source: Source) -> slice:
+        self.guard(source, "type", slice)
+        parts = [
+            self.wrap(getattr(value, name), source.attribute(name))
+            for name in ("start", "stop", "step")
+        ]
+        return self._shadow(value, slice(*parts), source)
+
     def _set(self, value: Any, source: Source) -> Any:
         self._sized(value, source)
         if not all(type(v) in PLAIN for v in value):
@@ -273,7 +310,7 @@ class Session:
 
     def check_readable(self, value: Any) -> None:
         """Refuse objects from outside whose contents no guard covers."""
-        if (
+        if id(value) in self.opaque or (
             isinstance(value, UNGUARDED)
             and id(value) not in self.originals
             and id(value) not in self.created
@@ -397,4 +434,5 @@ READERS = {
     set: Session._set,
     frozenset: Session._set,
     collections.deque: Session._deque,
+    slice: Session._slice,
 }

@@ -14,7 +14,7 @@ class Source:
     """One step from a base object.
 
     kinds: local(name), function(), constant(object), attribute(name), entry(name: instance
-    dictionary), item(key), keys(), cell(index), globals()
+    dictionary), item(key), keys(), cell(index), globals(), number(): the element of a tensor
     """
 
     __slots__ = ("base", "children", "key", "kind")
@@ -82,6 +82,7 @@ TEXT: dict[str, Callable[[Any, Any], str]] = {
     "item": lambda base, key: f"{base!r}[{key!r}]",
     "keys": lambda base, key: f"tuple({base!r})",
     "cell": lambda base, key: f"{base!r}.__closure__[{key}]",
+    "number": lambda base, key: f"{base!r}.item()",
     "globals": lambda base, key: f"{base!r}.__globals__",
 }
 """How a path reads in messages."""
@@ -92,6 +93,7 @@ WALK: dict[str, Callable[[Any, Any], Any]] = {
     "item": lambda base, key: base[key],
     "keys": lambda base, key: tuple(base),
     "cell": lambda base, key: base.__closure__[key],
+    "number": lambda base, key: base.item(),
     "globals": lambda base, key: base.__globals__,
 }
 
@@ -101,6 +103,7 @@ EXPRESSION = {
     "item": "{base}[{key}]",
     "keys": "tuple({base})",
     "cell": "{base}.__closure__[{key}]",
+    "number": "{base}.item()",
     "globals": "{base}.__globals__",
 }
 """Python text of one step; `{key}` of an item is a literal or the name of a constant."""

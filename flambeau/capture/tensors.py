@@ -10,6 +10,7 @@ import numpy as np
 from flambeau.autograd.node import Constant, Node, PrimitiveNode
 from flambeau.capture import trust
 from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
+from flambeau.capture.foresight import Foresight
 from flambeau.capture.scalars import computed, is_symbol
 from flambeau.capture.sources import Source
 from flambeau.capture.traced import TRACED, OutsideNode, Recorder, TracedStorage, traced
@@ -65,6 +66,9 @@ class Tensors:
 
     def __init__(self, with_gradients: bool = False):
         self.recorder = Recorder()
+        self.foresight = Foresight(
+            lambda *what: self.session.scalars.compute(*what), self.recorder.constants
+        )
         self.inputs: dict[int, Input] = {}
         self.by_fake: dict[int, Input] = {}
         self.storages: dict[int, TracedStorage] = {}
@@ -101,8 +105,27 @@ class Tensors:
         self.session.note(fake, source)
         self.session.guard(source, "tensor" if of is t._spec else "like", tensor_facts(t, of))
         self.recorder.inputs.append(self.recorder.define(fake))
+        self._foresee(made)
         self._history(made, t, fake)
         return fake
+
+    def _foresee(self, made: Input) -> None:
+        """A tensor of one number tells it before the graph runs."""
+        shares = [k for k in self.inputs.values() if k.place[0] is made.place[0]]
+        if len(shares) > 1:
+            for known in shares:
+                self.foresight.forget(self.recorder.value_of(known.fake))
+        elif made.place[2].numel == 1 and made.place[2].device.type == "cpu":
+            value = self.recorder.value_of(made.fake)
+            number = made.real.detach().item()
+            if isinstance(number, (bool, int, float)):
+                term = self.session.scalars.of_tensor(number, made.source)
+                self.foresight.add(value, term)
+
+    def _known_before(self, t: Tensor) -> Any:
+        """The term of a number that is known before the graph runs, or None."""
+        self.foresight.follow(self.recorder.equations)
+        return self.foresight.known.get(self.recorder.value_of(t))
 
     def _spec(self, t: Tensor, source: Source) -> Spec:
         """The spec of a traced input: sizes that change from call to call are symbolic."""
@@ -186,6 +209,11 @@ class Tensors:
     # What programs do with tensors -----------------------------------------------------------
 
     def truth(self, t: Tensor) -> bool:
+        known = self._known_before(t) if t._array is TRACED else None
+        if known is not None:
+            scalars = self.session.scalars
+            is_bool = isinstance(known.hint, bool)
+            return scalars.decided(known if is_bool else scalars.compute("ne", known, 0))
         raise GraphBreak(
             "control flow depends on the value of a tensor",
             "Use torch.where, or compute the condition outside.",
@@ -203,7 +231,8 @@ class Tensors:
             return foreign(Tensor.item, t)
         kinds = {0: bool, 1: int, 2: float, 3: complex}
         value = self.recorder.value_of(t)
-        return self.session.scalars.from_tensor(value, kinds[int(t.dtype.category)])
+        kind = kinds[int(t.dtype.category)]
+        return self.session.scalars.from_tensor(value, kind, self._known_before(t))
 
     def attribute(self, t: Tensor, name: str, attributes: Any) -> Any:
         if name in ("grad", "_grad"):

@@ -95,6 +95,10 @@ class SpentNode(Node):
         )
 
 
+LIVE = -1
+"""Random numbers come from the generator, not from an earlier draw."""
+
+
 class Recorder:
     """Executes primitives by writing them down."""
 
@@ -108,6 +112,8 @@ class Recorder:
         self.eager = EagerExecutor()
         self.scalars: Any = None
         self.line = ""
+        self.draws: list[tuple[Any, list[Value], bool]] | None = None
+        self.drawing: int = LIVE
 
     # Values ----------------------------------------------------------------------------------
 
@@ -163,11 +169,15 @@ class Recorder:
         inputs = self._inputs(args)
         if primitive.kind == "view":
             return self._view(primitive, args[0], specs, inputs, params)
+        if primitive.kind == "random" and self._drawn_again(params):
+            return self._draw(primitive)
         result = primitive.meta(*specs, **params)
         several = isinstance(result, tuple)
         outs = tuple(traced(s) for s in (result if several else (result,)))
         values = [self.define(t) for t in outs]
         self._append(primitive, inputs, params, values, several=several)
+        if primitive.kind == "random":
+            self._keep_draw(primitive, values, several)
         return outs if several else outs[0]
 
     def _inputs(self, args: tuple) -> list[Any]:
@@ -211,7 +221,47 @@ class Recorder:
         inputs = self._inputs(args)
         if primitive.write is None:
             primitive.meta(*[self._spec(a) for a in args], **params)
-        self._append(primitive, inputs, params, [], target=self.value_of(target))
+        value = self.value_of(target)
+        if primitive.kind == "random" and self._drawn_again(params):
+            again = self.value_of(self._draw(primitive))
+            self._append(copy, [again], {}, [], target=value)
+            return
+        self._append(primitive, inputs, params, [], target=value)
+        if primitive.kind == "random":
+            self._keep_draw(primitive, [value], False)
+
+    # Drawing the same numbers again ----------------------------------------------------------
+
+    def mark(self) -> int:
+        """The place of the next draw; from now on copies of what is drawn are kept."""
+        if self.draws is None:
+            self.draws = []
+        return len(self.draws)
+
+    def _keep_draw(self, primitive: Any, values: list[Value], several: bool) -> None:
+        if self.draws is not None:
+            kept = [Value(v.spec.preserved()) for v in values]
+            for value, made in zip(values, kept):
+                self.equations.append(Equation(copy, (value,), {}, (made,), line=self.line))
+            self.draws.append((primitive, kept, several))
+
+    def _drawn_again(self, params: dict) -> bool:
+        return self.drawing != LIVE and params.get("generator") is None
+
+    def _draw(self, primitive: Any) -> Any:
+        """Copies of the numbers that were drawn at the place that is up."""
+        assert self.draws is not None
+        if self.drawing >= len(self.draws) or self.draws[self.drawing][0] is not primitive:
+            raise GraphBreak("a function that runs again draws other random numbers")
+        _, kept, several = self.draws[self.drawing]
+        self.drawing += 1
+        outs = []
+        for value in kept:
+            made = traced(value.spec)
+            out = self.define(made)
+            self.equations.append(Equation(copy, (value,), {}, (out,), line=self.line))
+            outs.append(made)
+        return tuple(outs) if several else outs[0]
 
     def _spec(self, operand: Any) -> Spec | None:
         if isinstance(operand, Tensor):

@@ -32,7 +32,6 @@ NATIVE = (
 )
 INTERPRETED = (
     "flambeau.autograd.function",
-    "flambeau.autograd.checkpoint",
     "flambeau.autograd.modes",
 )
 EAGER_ONLY = ("flambeau.nn.recurrent_kernels",)

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from flambeau.autograd import anomaly
 from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.bytecodes import UnknownBytecode, argument_names
@@ -163,7 +164,7 @@ class Site:
 
     def missed(self, function: types.FunctionType, values: tuple) -> Any:
         """No program fits: capture another one, or run as Python does."""
-        if self.skipped or getattr(busy, "capturing", False):
+        if self.skipped or anomaly.enabled or getattr(busy, "capturing", False):
             return self.plain(function, values)
         known = len(self.entries)
         with _lock:

@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 PREFIX = "number_"
 
 
@@ -19,12 +21,20 @@ def item(tensor: Any) -> Any:
     return tensor.item()
 
 
+def float32(number: float) -> float:
+    """The nearest number of 24 bits."""
+    return float(np.float32(number))
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "item": item,
     **{n: getattr(operator, n) for n in "add sub mul truediv floordiv mod pow neg pos".split()},
     **{n: getattr(operator, n) for n in "lt le gt ge eq ne".split()},
     **{n: getattr(math, n) for n in "sqrt exp log log2 log10 sin cos tan tanh floor ceil".split()},
     "abs": abs,
+    "max": max,
+    "min": min,
+    "float32": float32,
     "round": round,
     "float": float,
     "int": int,

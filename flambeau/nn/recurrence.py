@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from flambeau.autograd.function import Function
 from flambeau.autograd.gradients import grad
 from flambeau.autograd.modes import is_grad_enabled
@@ -162,7 +164,8 @@ def on_tensors(
 def is_plain(*tensors: Tensor | None) -> bool:
     """Whether the tensors hold ordinary floats in memory and no context sees the operations."""
     return context.state.top is None and all(
-        t is None or (t._array is not None and t.dtype in (float32, float64)) for t in tensors
+        t is None or (isinstance(t._array, np.ndarray) and t.dtype in (float32, float64))
+        for t in tensors
     )
 
 

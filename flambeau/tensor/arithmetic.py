@@ -13,9 +13,15 @@ from flambeau.tensor.public import public
 from flambeau.tensor.tensor import Tensor
 
 
+def is_one(number) -> bool:
+    """Whether nothing is to be multiplied; of a number that changes from call to call nobody knows,
+    and its class is another one."""
+    return number.__class__ in (int, float) and number == 1
+
+
 def scaled(op: str, x, other, alpha):
     """alpha * other, after PyTorch's checks of alpha."""
-    if alpha == 1 and alpha is not True:
+    if is_one(alpha):
         return other
     category = x.dtype.category if isinstance(x, Tensor) else other.dtype.category
     if category == BOOL and isinstance(other, Tensor):
@@ -39,7 +45,7 @@ def is_float_pair(x, y) -> bool:
 
 def add_(self, other, *, alpha=1):
     """self <- self + alpha * other."""
-    if alpha != 1 and is_float_pair(self, other):
+    if not is_one(alpha) and is_float_pair(self, other):
         return context.bind_inplace(fused.addcmul, self, (self, other, 1.0, alpha), NOTHING)
     return context.bind_inplace(pointwise.add, self, (self, scaled(
         "add_", self, number_or_tensor("add_", other), alpha)), NOTHING)

@@ -7,6 +7,9 @@ what remains is one gather or scatter.
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 import numpy as np
 
 from flambeau.core import context
@@ -203,6 +206,17 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
     return views.select(x, dim=dim, index=index % n)
 
 
+def within(at: Any, n: int) -> int:
+    """A place among n, counted from the end if negative. Comparisons, unlike `slice.indices`, tell
+    a capture what was decided about a number that changes."""
+    if not isinstance(at, int):
+        at = operator.index(at)
+    if at < 0:
+        at = at + n
+        return 0 if at < 0 else at
+    return n if at > n else at
+
+
 def sliced(x: Tensor, dim: int, part: slice) -> Tensor:
     if part.start is None and part.stop is None and part.step is None:
         return x
@@ -216,7 +230,9 @@ def sliced(x: Tensor, dim: int, part: slice) -> Tensor:
                 "Use torch.flip to reverse.",
             )
         )
-    start, stop, step = slice(part.start, part.stop, step).indices(x._spec.shape[dim])
+    n = x._spec.shape[dim]
+    start = 0 if part.start is None else within(part.start, n)
+    stop = n if part.stop is None else within(part.stop, n)
     return views.slice(x, dim=dim, start=start, stop=max(stop, start), step=step)
 
 

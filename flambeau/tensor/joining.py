@@ -16,6 +16,7 @@ from flambeau.ops import joining, views
 from flambeau.ops.casts import convert
 from flambeau.ops.dims import normal_dim
 from flambeau.ops.promotion import result_dtype
+from flambeau.tensor.indexing import within
 from flambeau.tensor.public import public
 from flambeau.tensor.shaping import unsqueezed
 from flambeau.tensor.tensor import Tensor
@@ -145,7 +146,7 @@ def tensor_split(input, indices_or_sections, dim=0):
                 )
             )
         return pieces(input, d, [n // k + (i < n % k) for i in builtins.range(k)])
-    cuts = [builtins.slice(0, i).indices(n)[1] for i in indices_or_sections]
+    cuts = [within(i, n) for i in indices_or_sections]
     starts, stops = [0, *cuts], [*cuts, n]
     return tuple(
         views.slice(input, dim=d, start=a, stop=builtins.max(a, b), step=1)

@@ -44,23 +44,37 @@ def checkpoint(
     return replayed(function, args, kwargs, context_fn, preserve_rng_state)
 
 
-@contextlib.contextmanager
-def random_state(saved):
-    """The random state of the first run, and the present one afterwards."""
-    if saved is None:
-        yield
-        return
+def random_state() -> Any:
+    """From where on the same numbers can be drawn again."""
+    return default_generator.engine.get_state()
+
+
+def exchanged(state: Any) -> Any:
+    """Draw from `state` on; the state in which the generator was."""
     before = default_generator.engine.get_state()
-    default_generator.engine.set_state(saved)
-    try:
-        yield
-    finally:
-        default_generator.engine.set_state(before)
+    default_generator.engine.set_state(state)
+    return before
+
+
+class DrawingAgain:
+    """Within the block, the numbers of the first run are drawn, if its state was kept."""
+
+    def __init__(self, state: Any):
+        self.state = state
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        if self.state is not None:
+            self.before = exchanged(self.state)
+
+    def __exit__(self, *exc: object) -> None:
+        if self.state is not None:
+            exchanged(self.before)
 
 
 def replayed(function, args, kwargs, context_fn, preserve: bool):
     """Saved values become their number; the first one asked for runs the function again."""
-    saved_state = default_generator.engine.get_state() if preserve else None
+    saved_state = random_state() if preserve else None
     forward_context, replay_context = (
         context_fn() if context_fn else (contextlib.nullcontext(), contextlib.nullcontext())
     )
@@ -82,7 +96,7 @@ def replayed(function, args, kwargs, context_fn, preserve: bool):
             state.grad_enabled = True
             try:
                 with (
-                    random_state(saved_state),
+                    DrawingAgain(saved_state),
                     replay_context,
                     saved_tensors_hooks(keep, values.__getitem__),
                 ):
@@ -110,14 +124,14 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx, function, preserve, *args):
         ctx.function = function
-        ctx.state = default_generator.engine.get_state() if preserve else None
+        ctx.state = random_state() if preserve else None
         ctx.arguments = args
         return function(*args)
 
     @staticmethod
     def backward(ctx, *grads):
         inputs = [again(a) for a in ctx.arguments]
-        with enable_grad(), random_state(ctx.state):
+        with enable_grad(), DrawingAgain(ctx.state):
             outputs = ctx.function(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [

@@ -125,7 +125,7 @@ def transformer_layer():
 
 
 @program
-def recurrent_net_io():
+def recurrent_net():
     net = seeded(lambda: nn.LSTM(3, 4, num_layers=2, batch_first=True))
 
     def f(a):

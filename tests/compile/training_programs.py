@@ -196,6 +196,57 @@ def transformer_step():
     return step, calls, state_of(net)
 
 
+def first_squared(out):
+    return squared(out[0])
+
+
+def recurrent(name, make, shape=(3, 2, 4)):
+    def step():
+        return trained(seeded(make), batches(*shape), first_squared)
+
+    step.__name__ = f"{name}_step"
+    training(step)
+
+
+deep = {"num_layers": 2, "bidirectional": True, "batch_first": True}
+recurrent("lstm", lambda: nn.LSTM(4, 5))
+recurrent("deep_lstm", lambda: nn.LSTM(4, 5, **deep))
+recurrent("lstm_with_dropout", lambda: nn.LSTM(4, 5, num_layers=2, dropout=0.5))
+recurrent("deep_gru", lambda: nn.GRU(4, 5, **deep))
+recurrent("deep_rnn", lambda: nn.RNN(4, 5, **deep))
+
+
+class Unrolled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(4, 5)
+
+    def forward(self, a):
+        h, c = a.new_zeros(2, 5), a.new_zeros(2, 5)
+        outputs = []
+        for row in a:
+            h, c = self.cell(row, (h, c))
+            outputs.append(h)
+        return torch.stack(outputs), c
+
+
+recurrent("lstm_cell", Unrolled)
+
+
+@training
+def recurrent_network_alone():
+    net = seeded(lambda: nn.LSTM(4, 5))
+
+    def f(a):
+        return net(a)[0]
+
+    def observe():
+        squared(net(x(3, 2, 4))[0]).backward()
+        return [p.grad for p in net.parameters()]
+
+    return f, batches(3, 2, 4), observe
+
+
 # Hooks -------------------------------------------------------------------------------------------
 
 
@@ -245,3 +296,182 @@ def subclass_with_torch_function_io():
         return type(F.relu(net(a))).__name__, (a + 1).sum()
 
     return f, [(x(3, 4, seed=k).as_subclass(Named),) for k in range(2)], None
+
+
+# Optimizers --------------------------------------------------------------------------------------
+
+
+def optimized(name, make, captures=2, count=4):
+    def step():
+        net = small_net()
+        optimizer = make(net.parameters())
+        program = trained(net, batches(3, 4, count=count), optimizer=lambda _: optimizer)
+        return *program[:2], lambda: (state_of(net)(), optimizer.state_dict()["state"])
+
+    step.__name__ = f"step_of_{name}"
+    training(step, captures)
+
+
+optimized("sgd", lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1))
+optimized("sgd_with_a_tensor_rate", lambda p: optim.SGD(p, lr=torch.tensor(0.1)))
+optimized("sgd_upwards", lambda p: optim.SGD(p, lr=0.1, maximize=True, momentum=0.5))
+optimized("adam_amsgrad", lambda p: optim.Adam(p, lr=0.1, amsgrad=True, weight_decay=0.1))
+optimized("adam_capturable", lambda p: optim.Adam(p, lr=torch.tensor(0.1), capturable=True))
+optimized("adamw_foreach", lambda p: optim.AdamW(p, lr=0.1, foreach=True))
+optimized("adamw_fused", lambda p: optim.AdamW(p, lr=0.1, fused=True))
+optimized("radam", lambda p: optim.RAdam(p, lr=0.1), captures=3, count=8)  # r appears in step 6
+optimized("nadam", lambda p: optim.NAdam(p, lr=0.1, weight_decay=0.1))
+optimized("asgd", lambda p: optim.ASGD(p, lr=0.1, t0=2), captures=3, count=6)
+optimized("rprop", lambda p: optim.Rprop(p, lr=0.1))
+optimized("adagrad", lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1))
+optimized("adadelta", lambda p: optim.Adadelta(p, lr=0.1))
+optimized("adamax", lambda p: optim.Adamax(p, lr=0.1))
+optimized("rmsprop", lambda p: optim.RMSprop(p, lr=0.01, centered=True, momentum=0.9))
+optimized("adafactor", lambda p: optim.Adafactor(p, lr=0.1))
+
+
+@training
+def averaged_model_step():
+    net = small_net()
+    average = optim.swa_utils.AveragedModel(net, avg_fn=optim.swa_utils.get_ema_avg_fn(0.9))
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+    def step(a):
+        optimizer.zero_grad()
+        loss = squared(net(a))
+        loss.backward()
+        optimizer.step()
+        average.update_parameters(net)
+        return loss.detach()
+
+    return step, batches(3, 4), state_of(net, average)
+
+
+# Decisions on numbers that the call finds in tensors ---------------------------------------------
+
+
+@training(captures=3)
+def every_third_step():
+    net, count = small_net(), torch.tensor(0)
+
+    def step(a):
+        count.add_(1)
+        if count.item() % 3 == 0:
+            return net(a) * 2
+        if count == 100:
+            return net(a) * 3
+        return net(a)
+
+    return step, batches(3, 4, count=7), lambda: count.clone()
+
+
+@program
+def count_written_twice_io():
+    count = torch.tensor([0.0])
+
+    def f(a):
+        count.add_(0.1)
+        view = count.view(())
+        view.mul_(2)
+        if count > 1:
+            return a * 2
+        return a
+
+    return f, batches(2, count=4), lambda: count.clone()
+
+
+@training(captures=8)
+def largest_of_two_counts():
+    first, second = torch.tensor(3), torch.tensor(1)
+
+    def f(a):
+        second.add_(1)
+        return a * max(first.item(), second.item()), min(1, second.item() / 4)
+
+    return f, batches(2, count=5), lambda: second.clone()
+
+
+# Forward passes that run again -------------------------------------------------------------------
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, use_reentrant, rate):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.rest = nn.Sequential(nn.Linear(4, 8), nn.Dropout(rate), nn.ReLU(True), nn.Linear(8, 4))
+        self.use_reentrant = use_reentrant
+
+    def forward(self, a):
+        run = torch.utils.checkpoint.checkpoint
+        h = F.dropout(self.first(a), 0.1)
+        return F.dropout(run(self.rest, h, use_reentrant=self.use_reentrant), 0.1)
+
+
+def checkpointed(use_reentrant, rate):
+    def step():
+        return trained(seeded(lambda: Checkpointed(use_reentrant, rate)))
+
+    kind = "reentrant" if use_reentrant else "replayed"
+    step.__name__ = f"{kind}_checkpoint_with_dropout_{int(rate * 100)}"
+    training(step)
+
+
+for again in (True, False):
+    checkpointed(again, 0.0)
+    checkpointed(again, 0.5)
+
+
+@training
+def sequential_checkpoint():
+    net = seeded(lambda: nn.Sequential(*[nn.Linear(4, 4) for _ in range(4)]))
+
+    def run(a):
+        return torch.utils.checkpoint.checkpoint_sequential(net, 2, a, use_reentrant=False)
+
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+    def step(a):
+        optimizer.zero_grad()
+        loss = squared(run(a))
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, batches(3, 4), state_of(net)
+
+
+@training
+def saved_tensors_on_the_cpu():
+    net = small_net()
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+    seen = []
+
+    def pack(t):
+        seen.append(t.shape)
+        return t * 2
+
+    def step(a):
+        optimizer.zero_grad()
+        with torch.autograd.graph.save_on_cpu():
+            h = net[0](a)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t / 2):
+            loss = squared(net[2](net[1](h)))
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, batches(3, 4), state_of(net)
+
+
+@program
+def anomaly_mode_io():
+    net = small_net()
+
+    def step(a):
+        net.zero_grad()
+        with torch.autograd.set_detect_anomaly(True):
+            loss = squared(net(a)).sqrt()
+            loss.backward()
+        return loss.detach(), torch.is_anomaly_enabled()
+
+    return step, batches(3, 4, count=3), lambda: torch.is_anomaly_enabled()

@@ -16,6 +16,7 @@ from flambeau.capture.breaks import GraphBreak, UserError, foreign
 from flambeau.capture.callbacks import for_c_code
 from flambeau.capture.interpreter.data import is_active
 from flambeau.capture.interpreter.frame import Frame
+from flambeau.capture.scalars import computed
 from flambeau.capture.values import MISSING, InstanceDict, static
 
 HANDLERS: dict[int, Callable[..., Any]] = {}
@@ -353,6 +354,8 @@ def _extreme(function: Any, better: str) -> None:
             if default is not MISSING:
                 return default
             raise UserError(ValueError(f"{function.__name__}() arg is an empty sequence"))
+        if key is None and run.session.scalars.any_unknown(items):
+            return functools.reduce(functools.partial(computed, function.__name__), items)
         best = items[0]
         best_key = best if key is None else run.call(key, (best,))
         word, reflected = ("__gt__", "__lt__") if better == "gt" else ("__lt__", "__gt__")

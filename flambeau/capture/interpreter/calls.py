@@ -109,8 +109,9 @@ class Calls:
         if isinstance(function, type):
             return self.construct(function, args, kwargs)
         if isinstance(function, functools.partial):
-            merged = {**function.keywords, **kwargs}
-            return self.call(function.func, (*function.args, *args), merged)
+            part = functools.partial(self.attributes.get, function)
+            merged = {**part("keywords"), **kwargs}
+            return self.call(part("func"), (*part("args"), *args), merged)
         if isinstance(
             function,
             (
@@ -369,7 +370,7 @@ class Calls:
         kind = next((k for k in STORES if isinstance(owner, k)), None)
         if kind is not None and name in STORES[kind]:
             if kind is not list and args and (kind is set or name in KEYED):
-                self.check_hashable(args[0])
+                self.check_key(owner, args[0])
             if name in ("extend", "update", "extendleft"):
                 args = tuple(
                     self.mapping_or_list(a) if kind is dict else self.listed(a) for a in args

@@ -102,8 +102,11 @@ class Data:
         return False
 
     def identical(self, left: Any, right: Any) -> bool:
-        """`left is right`, seen through bound methods and shadows."""
-        return left is right
+        """`left is right`; if not, that becomes a guard."""
+        if left is right:
+            return True
+        self.session.tell_apart(left, right)
+        return False
 
     def special(self, owner: Any, name: str) -> Any:
         """The bound special method of an object, None if its class has none."""
@@ -144,6 +147,14 @@ class Data:
             if method is not None:
                 return self.truth(self.call(method, ()))
         return foreign(bool, self.session.whole(value))
+
+    def check_key(self, container: Any, key: Any) -> None:
+        """C code will look the key up: among objects it must stay another one, or the same."""
+        self.check_hashable(key)
+        if type(key) not in PLAIN and self.session.source(key) is not None:
+            for other in container:
+                if other is not key:
+                    self.session.tell_apart(key, other)
 
     def check_hashable(self, key: Any) -> None:
         """Keys whose hash or equality is Python code would run it natively."""
@@ -199,8 +210,8 @@ class Data:
         if method is not None:
             return self.call(method, (key,))
         if isinstance(owner, dict):
-            self.check_hashable(key)
             session.check_readable(owner)
+            self.check_key(owner, key)
             if key not in owner and is_python_defined(type(owner), "__missing__"):
                 raise GraphBreak("__missing__ of a dictionary")
             if isinstance(owner, collections.defaultdict) and key not in owner:
@@ -280,7 +291,7 @@ class Data:
             return any(self._equal(item, value) for item in self.listed(container))
         self.session.check_readable(container)
         if isinstance(container, (dict, set, frozenset)):
-            self.check_hashable(value)
+            self.check_key(container, value)
             return foreign(operator.contains, container, value)
         if isinstance(container, (list, tuple, ListShadow, collections.deque)):
             return any(self._equal(item, value) for item in self.session.whole(container))
@@ -476,6 +487,7 @@ class Data:
         self.check_inert(self.session.whole(right))
         if isinstance(left, InstanceDict) or isinstance(right, InstanceDict):
             raise GraphBreak("comparison of an instance dictionary")
+        self.identical(left, right)
         return foreign(function, left, right)
 
     def call(self, function: Any, args: tuple, kwargs: dict | None = None) -> Any:
