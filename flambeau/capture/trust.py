@@ -46,7 +46,8 @@ OPAQUE_MODULES = frozenset(
 
 LEFT_ALONE = frozenset(
     "numpy scipy ml_dtypes llvmlite bytecode tqdm rich pytest _pytest pluggy hypothesis coverage "
-    "matplotlib PIL pandas sklearn torch jax debugpy IPython ipykernel safetensors mpi4py".split()
+    "matplotlib PIL pandas sklearn torch jax debugpy IPython ipykernel safetensors mpi4py "
+    "setuptools _distutils_hack".split()
 )
 """Installed packages whose frames never hold tensor code of ours."""
 

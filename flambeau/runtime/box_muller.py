@@ -183,10 +183,15 @@ def is_supported() -> bool:
     return architecture == "aarch64" or "+fma" in features.split(",")
 
 
+def normals_text() -> str:
+    """Code of ``void normals(ptr state, ptr out, i64 blocks, float mean, float std)``."""
+    text = _IR.replace("WORDS", str(BLOCK * BLOCKS_AT_ONCE)).replace("AT_ONCE", str(BLOCKS_AT_ONCE))
+    return twister.words_text() + text.replace("BODY", block())
+
+
 @jit.Once
 def _normals() -> Callable[[int, int, int, float, float], None]:
-    text = _IR.replace("WORDS", str(BLOCK * BLOCKS_AT_ONCE)).replace("AT_ONCE", str(BLOCKS_AT_ONCE))
-    library = jit.load(twister.words_text() + text.replace("BODY", block()))
+    library = jit.load(normals_text())
     pointer, real = ctypes.c_void_p, ctypes.c_float
     return library.function("normals", None, pointer, pointer, ctypes.c_int64, real, real)
 

@@ -116,6 +116,10 @@ class Engine:
             state = self.numbers(out.size).bit_generator.ctypes.state_address
             box_muller.fill(state, out, mean, std)
 
+    def address(self) -> int:
+        """Where the state is that native code draws from, until the next seed. Hold `lock`."""
+        return self.numbers().bit_generator.ctypes.state_address
+
     def unit53(self, n: int) -> np.ndarray:
         """n float64 in [0, 1): the low 53 bits of a wide word each."""
         units = self.low53(n).view(np.int64).astype(np.float64)

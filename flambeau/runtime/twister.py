@@ -244,14 +244,19 @@ def words_text() -> str:
     return _IR.replace("VECTOR", f"<{WIDTH} x i32>")
 
 
-@jit.Once
-def _library() -> jit.Library:
+def choices_text() -> str:
+    """Code of ``chosen8`` to ``chosen64``, and of what they call."""
     even, odd = (", ".join(f"i32 {k}" for k in range(first, 32, 2)) for first in (0, 1))
     choices = _CHOICES.replace("EVEN", even).replace("ODD", odd)
     sizes = "".join(
         choices.replace("BITS", str(8 * n)).replace("BYTES", str(n)) for n in (1, 2, 4, 8)
     )
-    return jit.load(words_text() + sizes)
+    return words_text() + sizes
+
+
+@jit.Once
+def _library() -> jit.Library:
+    return jit.load(choices_text())
 
 
 @jit.Once

@@ -10,10 +10,13 @@ from flambeau.compile.native.epilogues import Activated
 from flambeau.compile.native.kinds import is_plain
 from flambeau.core import logs
 from flambeau.core.errors import FlambeauError
+from flambeau.core.spec import WEAK
 from flambeau.eager.native import nests
 from flambeau.eager.native.providers import CALLS, activated_call, native_call
 from flambeau.graph.graph import Equation, Value
 
+STREAM = Value(WEAK[int])
+"""Stands for the address of the default generator's state."""
 REFUSALS = (FlambeauError, ArithmeticError, LookupError, TypeError, ValueError)
 
 
@@ -34,8 +37,13 @@ class Call:
     equations: tuple[Equation, ...] = ()
 
     def uses(self) -> Iterator[Value]:
-        yield from (v for v in self.arguments if isinstance(v, Value))
+        yield from (v for v in self.arguments if isinstance(v, Value) and v is not STREAM)
         yield from self.made
+
+    @property
+    def is_random(self) -> bool:
+        """It draws from the default generator, whose lock must be held."""
+        return STREAM in self.arguments
 
 
 Work = Call | Equation
@@ -53,6 +61,8 @@ def uses(work: Work) -> Iterator[Value]:
 def single(equation: Equation, activation: str = "") -> Work:
     """The kernel for one equation; the equation itself where there is none. With an activation,
     which only kernels tuned by hand apply, the kernel gives the activated result."""
+    if equation.is_random:
+        return drawn(equation)
     if not is_native(equation):
         return equation
     specs = equation.input_specs()
@@ -71,6 +81,25 @@ def single(equation: Equation, activation: str = "") -> Work:
     tensors = [equation.inputs[k] if k >= 0 else equation.outputs[~k] for k in found.arguments]
     numbers = [equation.inputs[k] for k in found.numbers]
     return Call(found.entry, (*tensors, *numbers), equation.outputs, equations=(equation,))
+
+
+def drawn(equation: Equation) -> Work:
+    """Random numbers from the default generator, into dense memory, in its order."""
+    from flambeau.runtime import drawing
+
+    target = equation.target
+    if equation.open_params or equation.params.get("generator") is not None:
+        return equation
+    value = equation.outputs[0] if target is None else target
+    s = value.spec
+    if any(v is not None for v in equation.inputs) or not is_plain(value) or (
+            s.reach != s.nbytes or target is not None and not s.is_contiguous):
+        return equation
+    draw = drawing.draw_of(equation.name, s.numel, s.numpy, dict(equation.params))
+    if draw is None:
+        return equation
+    made, written = (equation.outputs, ()) if target is None else ((), (target,))
+    return Call(draw, (STREAM, value), made, written, (equation,))
 
 
 def activated(pair: Activated) -> list[Work]:

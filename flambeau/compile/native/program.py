@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flambeau.compile.native.calls import Call, Work
+from flambeau.compile.native.calls import STREAM, Call, Work
 from flambeau.compile.native.frames import FrameLayout, Frames
 from flambeau.compile.native.memory import MemoryPlan
 from flambeau.compile.native.ordering import reads_tensor
@@ -24,6 +24,7 @@ from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
 from flambeau.graph.interpret import Untouched
 from flambeau.graph.numbers import function_of, is_number
+from flambeau.random.primitives import engine_of
 from flambeau.runtime import builtin, forms
 from flambeau.runtime import tape as tapes
 from flambeau.tensor.tensor import Tensor, make
@@ -89,10 +90,12 @@ class Stretch:
         return tapes.tape(arguments, [*self.relocations, *moves], self.kernels, layout)
 
     def first_effect(self) -> int:
-        """The first call that changes memory of the caller."""
+        """The first call that changes memory of the caller, or its random stream."""
         outside, places = self.memory.outside, self.memory.places
-        return next((k for k, c in enumerate(self.calls)
-                     if any(places[v].root in outside for v in c.written)), len(self.calls))
+        for k, call in enumerate(self.calls):
+            if call.is_random or any(places[v].root in outside for v in call.written):
+                return k
+        return len(self.calls)
 
 
 class Program:
@@ -107,7 +110,8 @@ class Program:
         self.views = {e.outputs[0]: e for e in graph.equations if e.is_view}
         self.space: dict[str, Any] = {
             "alias": alias, "written": written, "make": make, "empty": empty_array,
-            "state": context.state, "Untouched": Untouched, "Misfit": Misfit, "fail": self.fail}
+            "state": context.state, "engine": engine_of(None),
+            "Untouched": Untouched, "Misfit": Misfit, "fail": self.fail}
         self.lines: list[tuple[str, bool]] = []  # (text, whether it has an effect outside)
         self.arena_tensors: list[tuple[Value, str]] = []
         self.word = FIRST_CONTEXT
@@ -115,6 +119,7 @@ class Program:
         self.last_use: dict[str, int] = {}
         for value in graph.inputs:
             self.names[value] = f"x{len(self.names)}"
+        self.names[STREAM] = "stream"
         for value, tensor in graph.constants.items():
             self.names[value] = self.constant(tensor)
         self.write(work)
@@ -181,10 +186,11 @@ class Program:
         arguments = [self.name(v) for v, _ in stretch.sources]
         passed = "".join(f", {a}" for a in arguments)
         again = "".join(f"{a}, " for a in arguments)
-        failed = f"fail({number}, status, frame, {self.touched}, ({again}))"
-        self.line(f"status = tape{number}(frame.address{passed})\n"
-                  f"if status: {failed}", arguments,
-                  stretch.first_effect() < len(stretch.calls))
+        run = [f"status = tape{number}(frame.address{passed})",
+               f"if status: fail({number}, status, frame, {self.touched}, ({again}))"]
+        if any(c.is_random for c in stretch.calls):
+            run = ["with engine.lock:", "    stream = engine.address()", *indented(run)]
+        self.line("\n".join(run), arguments, stretch.first_effect() < len(stretch.calls))
 
     def check_first(self) -> None:
         """Where a Python step comes first, an empty tape goes before it."""

@@ -13,6 +13,7 @@ from flambeau.capture.outputs import bump
 from flambeau.compile import config
 from flambeau.compile.background import worker
 from flambeau.compile.native.calls import REFUSALS, Work, activated, single
+from flambeau.compile.native.contiguous import with_contiguous
 from flambeau.compile.native.epilogues import Activated
 from flambeau.compile.native.followers import Followed
 from flambeau.compile.native.lowering import NoLoops, compiled
@@ -113,7 +114,7 @@ class NativePlan:
         return self.profiled
 
     def written(self, kind: type[Program]) -> Program:
-        graph = with_normalised(numbers_together(self.graph))
+        graph = with_contiguous(with_normalised(numbers_together(self.graph)))
         found = places(graph)
         work = work_of(graph, found)
         return kind(graph, work, planned(graph, work, found), detached, bump)
