@@ -71,7 +71,7 @@ class CompiledFunctionBackward(Node):
         program = None if state.grad_enabled else self.program.backward(present)
         if program is None:
             return self._replayed(cts)
-        kept = [restore(saved, self) for saved in self.kept]
+        kept = [restore(self.kept[k], self) for k in program.needed]
         return tuple(program(kept, [ct for ct in cts if ct is not None]))
 
     def release(self) -> None:

@@ -37,12 +37,18 @@ class BackwardProgram:
     """The backward pass for one pattern of cotangents.
 
     run        (kept values, cotangents) -> gradients; made at the first call
+    needed     which of the node's kept values it takes
     gradients  for each differentiable input, whether it gets one
     """
 
     def __init__(self, graph: Graph, gradients: tuple[bool, ...], backend: Backend, count: int):
-        self.graph, self.gradients, self.backend = graph, gradients, backend
-        self.specs = [v.spec for v in graph.inputs[len(graph.inputs) - count :]]
+        kept = graph.inputs[: len(graph.inputs) - count]
+        taken = {*reads(graph.equations), *graph.outputs}
+        self.needed = [k for k, v in enumerate(kept) if v in taken]
+        cts = graph.inputs[len(kept) :]
+        self.graph = graph.replaced(inputs=(*(kept[k] for k in self.needed), *cts))
+        self.gradients, self.backend = gradients, backend
+        self.specs = [v.spec for v in cts]
         self.run: Callable[..., list[Any]] | None = None
 
     def __call__(self, kept: list[Any], cts: Sequence[Tensor]) -> list[Tensor | None]:

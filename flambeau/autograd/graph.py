@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flambeau.autograd.hooks import RemovableHandle, register_tensor_hook
+from flambeau.autograd.handles import RemovableHandle
+from flambeau.autograd.hooks import register_tensor_hook
 from flambeau.autograd.node import Node, gradient_edge
 from flambeau.autograd.saved import saved_tensors_hooks
 from flambeau.autograd.views import bump

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any
 
+from flambeau.autograd.handles import RemovableHandle, next_id
 from flambeau.autograd.node import Node
 from flambeau.core.context import state
 from flambeau.core.errors import ArgumentError, AutogradError, complaint
 from flambeau.tensor.tensor import Tensor
 
-_ids = itertools.count()
 LAST = 1 << 62  # added to the ids of hooks that run after all others
 
 
@@ -38,26 +36,6 @@ def extra(t: Tensor) -> Extra:
     if t._extra is None:
         t._extra = Extra()
     return t._extra
-
-
-class RemovableHandle:
-    """`remove()` takes the hook away; also a context manager. `extra_dict` as in PyTorch."""
-
-    def __init__(self, hooks_dict: dict, *, extra_dict: Any = None):
-        self.hooks, self.id = hooks_dict, next(_ids)
-        self.extra = [] if extra_dict is None else (
-            [extra_dict] if isinstance(extra_dict, dict) else list(extra_dict))
-
-    def remove(self) -> None:
-        self.hooks.pop(self.id, None)
-        for d in self.extra:
-            d.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc) -> None:
-        self.remove()
 
 
 def add_hook(hooks: dict, hook: Callable) -> RemovableHandle:
@@ -112,7 +90,7 @@ def retain_grad(t: Tensor) -> None:
         if not state.grad_enabled:
             owner._grad = owner._grad.detach()
 
-    extra(t).retains = LAST + next(_ids)
+    extra(t).retains = LAST + next_id()
     _node_hooks_of(t)[extra(t).retains] = keep
 
 

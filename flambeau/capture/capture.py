@@ -108,7 +108,7 @@ class Attempt:
         self.session.scalars = self.tensors.recorder.scalars = Scalars(self.session, shift)
         self.session.all_symbolic = options.symbolic
         self.session.pinned = options.pinned
-        self.run = Interpreter(self.session, stop)
+        self.run = self.tensors.run = Interpreter(self.session, stop)
         self.session.note(frozen.function, Source(None, "function"))
         self.frame = self._frame()
         self.result: Any = None

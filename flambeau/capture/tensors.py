@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from flambeau.autograd.hooks import Extra
 from flambeau.autograd.node import Constant, Node, PrimitiveNode
 from flambeau.capture import trust
 from flambeau.capture.breaks import GraphBreak, NeedGradients, UserError, foreign
+from flambeau.capture.callbacks import Callback
 from flambeau.capture.foresight import Foresight
 from flambeau.capture.scalars import computed, is_symbol
 from flambeau.capture.sources import Source
@@ -59,6 +61,9 @@ REGISTERS_HOOKS = frozenset(
     "data_ptr untyped_storage storage numpy __array__ __dlpack__ __reduce_ex__ __deepcopy__ "
     "as_subclass pin_memory".split()
 )
+
+OF_RESULTS = ("register_hook", "retain_grad")
+"""What may be asked of the frame's own tensors."""
 
 
 class Tensors:
@@ -174,7 +179,7 @@ class Tensors:
             fake._node = OutsideNode([], t._node.out_specs)
             fake._output_nr = t._output_nr
         if t._extra is not None and (t._extra.hooks or t._extra.post_hooks):
-            fake._extra = HOOKED
+            fake._extra = self._hooks(t, made.source.attribute("_extra"))
         if not t._requires_grad or t._node is not None:
             fake._grad = made.grad = None
             if t._grad is not None or t._node is not None:
@@ -183,6 +188,16 @@ class Tensors:
             self._gradient(made, t, fake)
         else:
             fake._grad = UNREAD
+
+    def _hooks(self, t: Tensor, source: Source) -> Any:
+        """The hooks of a tensor from outside, which the engine calls while it is traced."""
+        if t._extra.accumulator is not None and t._extra.accumulator() is not None:
+            return HOOKED
+        made = Extra()
+        for name in ("hooks", "post_hooks"):
+            found = self.session.wrap(getattr(t._extra, name), source.attribute(name))
+            setattr(made, name, {k: Callback(self.run, hook) for k, hook in found.items()})
+        return made
 
     def _gradient(self, made: Input, t: Tensor, fake: Tensor) -> None:
         where = made.source.attribute("_grad")
@@ -239,7 +254,7 @@ class Tensors:
             if t._grad is UNREAD:
                 raise NeedGradients
             return t._grad
-        if name in REGISTERS_HOOKS:
+        if name in REGISTERS_HOOKS and (name not in OF_RESULTS or id(t) in self.by_fake):
             raise GraphBreak(f"Tensor.{name}", "Do this outside of the compiled function.")
         if name == "__dict__":
             return self.session.instance_dict(t)

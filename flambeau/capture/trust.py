@@ -32,6 +32,7 @@ NATIVE = (
 )
 INTERPRETED = (
     "flambeau.autograd.function",
+    "flambeau.autograd.handles",
     "flambeau.autograd.modes",
 )
 EAGER_ONLY = ("flambeau.nn.recurrent_kernels",)

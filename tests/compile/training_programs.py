@@ -280,6 +280,101 @@ hooked(
 )
 
 
+def each_parameter(register):
+    return lambda net, seen: [register(p, seen) for p in net.parameters()]
+
+
+hooked("parameter_hooks", each_parameter(lambda p, _: p.register_hook(lambda ct: ct * 0.5)))
+hooked(
+    "hooks_after_accumulation",
+    each_parameter(
+        lambda p, seen: p.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.norm()))
+    ),
+)
+
+
+@training
+def optimizer_in_backward():
+    net = small_net()
+    optimizers = {p: optim.SGD([p], lr=0.1, momentum=0.9) for p in net.parameters()}
+
+    def update(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in net.parameters():
+        p.register_post_accumulate_grad_hook(update)
+
+    def step(a):
+        loss = squared(net(a))
+        loss.backward()
+        return loss.detach()
+
+    return step, batches(3, 4), state_of(net)
+
+
+@training
+def hooks_made_in_the_step():
+    net, seen = small_net(), []
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+    def step(a):
+        optimizer.zero_grad()
+        found = []
+        handle = net[0].register_forward_hook(lambda m, i, out: found.append(out))
+        out = net(a)
+        handle.remove()
+        (h,) = found
+        h.retain_grad()
+        clipped = h.register_hook(lambda ct: ct.clamp(-0.01, 0.01))
+        removed = h.register_hook(lambda ct: ct * 100)
+        removed.remove()
+        h.register_hook(lambda ct: seen.append(ct.norm()))
+        squared(out).backward(retain_graph=True)
+        clipped.remove()
+        out.abs().sum().backward()
+        optimizer.step()
+        return h.grad, len(net[0]._forward_hooks)
+
+    return step, batches(3, 4), lambda: (state_of(net)(), list(seen))
+
+
+# Several backward passes -------------------------------------------------------------------------
+
+
+@program
+def adversarial_step_io():
+    """Two losses, of which the second goes back through what the first optimizer has changed."""
+    maker = small_net()
+    judge = seeded(lambda: nn.Sequential(nn.Linear(2, 4), nn.LeakyReLU(0.2), nn.Linear(4, 1)), 1)
+    first = optim.Adam(maker.parameters(), lr=0.02, betas=(0.5, 0.999))
+    second = optim.Adam(judge.parameters(), lr=0.02, betas=(0.5, 0.999))
+
+    def loss_of(a, goal):
+        torch.compiler.graph_break()
+        return F.binary_cross_entropy_with_logits(judge(a).view(-1), goal)
+
+    def step(noise, real):
+        judge.zero_grad()
+        goal = torch.full((real.size(0),), 1.0)
+        on_real = loss_of(real, goal)
+        on_real.backward()
+        fake = maker(noise)
+        goal.fill_(0.0)
+        on_fake = loss_of(fake.detach(), goal)
+        on_fake.backward()
+        second.step()
+        maker.zero_grad()
+        goal.fill_(1.0)
+        fooled = loss_of(fake, goal)
+        fooled.backward()
+        first.step()
+        return on_real.item() + on_fake.item(), fooled.item()
+
+    calls = [(x(3, 4, seed=k), x(3, 2, seed=k + 9)) for k in range(3)]
+    return step, calls, state_of(maker, judge)
+
+
 # Arguments that cannot be captured ---------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from flambeau.autograd.hooks import RemovableHandle
+from flambeau.autograd.handles import RemovableHandle
 from flambeau.core.errors import OpError, complaint
 from flambeau.nn.modules.gradient_hooks import GradientWatch, watch_first_gradient
 from flambeau.nn.modules.tables import Tables
