@@ -7,6 +7,7 @@ everything recorded has happened and nothing else has.
 
 from __future__ import annotations
 
+import itertools
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -245,8 +246,9 @@ class Attempt:
                 session.guard(sources[0], "distinct", sources)
 
 
-SHIFTS = (2, 5, 1)
-"""What is added to symbolic integers in a second capture."""
+SHIFTS = (2, 5, 1, 3, 4, 6, 7, 8, 10, 12, 16, 20, 30, 32, 60, 64, 100, 128, 1000)
+"""What may be added to symbolic integers in a second capture."""
+SECOND_CAPTURES = 3
 
 
 def forget_symbolic_specs() -> None:
@@ -258,9 +260,9 @@ def forget_symbolic_specs() -> None:
 def capture(frozen: Frozen, options: Options) -> Captured:
     """A program for the frame. Raises SkipFrame if it must run as plain Python.
 
-    A program with symbolic numbers is captured a second time with other numbers in their place: C
-    code may have read an integer behind our back, and then the two programs differ. In that case
-    the frame is captured for the numbers as they are.
+    A program with symbolic numbers is captured a second time with other numbers in their place, for
+    which its decisions are the same: C code may have read an integer behind our back, and then the
+    two programs differ. In that case the frame is captured for the numbers as they are.
     """
     captured = _captured(frozen, options, 0)
     while captured.symbolic and captured.pinned - options.pinned:
@@ -268,7 +270,9 @@ def capture(frozen: Frozen, options: Options) -> Captured:
         captured = _captured(frozen, options, 0)
     if not captured.symbolic:
         return captured
-    for shift in SHIFTS:
+    decided = [g.expected for g in captured.guards if g.kind == "symbolic"]
+    fitting = (n for n in SHIFTS if all(term.holds_for(n, answer) for term, answer in decided))
+    for shift in itertools.islice(fitting, SECOND_CAPTURES):
         try:
             again = _captured(frozen, options, shift)
         except (SkipFrame, Exception):

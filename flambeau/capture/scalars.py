@@ -57,6 +57,22 @@ class Term:
         parts = [a.text(writer) if isinstance(a, Term) else writer.constant(a) for a in self.args]
         return f"{writer.constant(FUNCTIONS[self.name])}({', '.join(parts)})"
 
+    def shifted(self, shift: int) -> Any:
+        """The value when all integers from before the frame are larger by so much."""
+        if self.source is not None:
+            counts = type(self.hint) is int and self.source.kind != "number"
+            return self.hint + shift if counts else self.hint
+        return FUNCTIONS[self.name](
+            *[a.shifted(shift) if isinstance(a, Term) else a for a in self.args]
+        )
+
+    def holds_for(self, shift: int, answer: Any) -> bool:
+        """Whether a decision is the same then."""
+        try:
+            return self.shifted(shift) is answer
+        except (ArithmeticError, ValueError):
+            return False
+
     @property
     def depends_on_graph(self) -> bool:
         return not self.known

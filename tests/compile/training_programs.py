@@ -4,6 +4,8 @@ A program is as in `programs.py`; `SETTLED` is how often it may be captured unti
 any more: without the optimizer's state, with it, and once more for each branch it takes.
 """
 
+import bisect
+
 import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau import nn, optim
@@ -440,6 +442,73 @@ def averaged_model_step():
         return loss.detach()
 
     return step, batches(3, 4), state_of(net, average)
+
+
+# Schedules ---------------------------------------------------------------------------------------
+
+
+def scheduled(name, make, captures, count=8):
+    def program_of_schedule():
+        net = small_net()
+        optimizer = optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        scheduler = make(optimizer)
+
+        def step(a):
+            optimizer.zero_grad()
+            loss = squared(net(a))
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            return loss.detach(), optimizer.param_groups[0]["lr"]
+
+        observe = lambda: (state_of(net)(), scheduler.get_last_lr())  # noqa: E731
+        return step, batches(3, 4, count=count), observe
+
+    program_of_schedule.__name__ = f"{name}_schedule"
+    training(program_of_schedule, captures)
+
+
+schedules = optim.lr_scheduler
+scheduled("exponential", lambda o: schedules.ExponentialLR(o, 0.9), 2)
+scheduled("step", lambda o: schedules.StepLR(o, 2), 4)
+scheduled("multi_step", lambda o: schedules.MultiStepLR(o, [2, 4]), 5)
+scheduled("cosine", lambda o: schedules.CosineAnnealingLR(o, 10), 2)
+scheduled("one_cycle", lambda o: schedules.OneCycleLR(o, 0.2, total_steps=30), 4)
+scheduled("warm_restarts", lambda o: schedules.CosineAnnealingWarmRestarts(o, 3, 2), 4)
+scheduled(
+    "warm_up_and_cosine",
+    lambda o: schedules.SequentialLR(
+        o, [schedules.LinearLR(o, 0.1, total_iters=3), schedules.CosineAnnealingLR(o, 9)], [3]
+    ),
+    6,
+    count=12,
+)
+
+
+@training(captures=6)
+def accumulation_by_count():
+    net = small_net()
+    optimizer = optim.Adam(net.parameters(), lr=0.01)
+
+    def step(a, number):
+        loss = squared(net(a)) / 3
+        loss.backward()
+        if (number + 1) % 3 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss.detach()
+
+    return step, [(x(3, 4, seed=k), k) for k in range(12)], state_of(net)
+
+
+@training(captures=4)
+def numbers_as_keys():
+    rates = {0: 1.0, 3: 2.0}
+
+    def f(a, k):
+        return a * rates.get(k, 0.5), k in rates, bisect.bisect_right([2, 4], k)
+
+    return f, [(x(2), k) for k in (1, 5, 6, 7, 8, 9)], None
 
 
 # Decisions on numbers that the call finds in tensors ---------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import bisect
 import builtins
 import copy
 import functools
@@ -415,6 +416,26 @@ def reduce(run: Any, function: Any, iterable: Any, *initial: Any) -> Any:
     for item in items[1:]:
         value = run.call(function, (value, item))
     return value
+
+
+def _bisection(function: Any, left: bool) -> None:
+    @handles(function)
+    def find(run: Any, a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> int:
+        items = run.listed(a)
+        low, high = run.index(lo), len(items) if hi is None else run.index(hi)
+        while low < high:
+            middle = (low + high) // 2
+            item = items[middle] if key is None else run.call(key, (items[middle],))
+            pair = (item, x) if left else (x, item)
+            if run.truth(run.compare(operator.lt, *pair, "__lt__", "__gt__")) is left:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+_bisection(bisect.bisect_left, True)
+_bisection(bisect.bisect_right, False)
 
 
 @handles(bool)

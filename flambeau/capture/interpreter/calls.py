@@ -370,6 +370,8 @@ class Calls:
         kind = next((k for k in STORES if isinstance(owner, k)), None)
         if kind is not None and name in STORES[kind]:
             if kind is not list and args and (kind is set or name in KEYED):
+                if name in ("get", "__contains__"):
+                    args = (self.settled_key(owner, args[0]), *args[1:])
                 self.check_key(owner, args[0])
             if name in ("extend", "update", "extendleft"):
                 args = tuple(

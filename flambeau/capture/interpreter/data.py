@@ -33,6 +33,8 @@ ACTIVE_METHODS = (
     "__eq__ __hash__ __lt__ __gt__ __le__ __ge__ __len__ __iter__ __next__ __getitem__ "
     "__contains__ __bool__ __index__ __int__ __float__ __add__ __radd__ __array__ __length_hint__"
 ).split()
+MOST_KEYS = 64
+"""A number that changes is compared with so many keys of a dictionary."""
 SEQUENCES = (list, ListShadow, tuple, str, bytes, range, collections.deque)
 PLAIN_OBJECTS = (
     *PLAIN,
@@ -148,6 +150,15 @@ class Data:
                 return self.truth(self.call(method, ()))
         return foreign(bool, self.session.whole(value))
 
+    def settled_key(self, container: Any, key: Any) -> Any:
+        """A number that changes becomes the key that it equals, or stays none of the keys."""
+        if not self.session.scalars.is_symbolic(key) or len(container) > MOST_KEYS:
+            return key
+        for known in container:
+            if type(known) in (int, float, bool) and self.truth(computed("eq", key, known)):
+                return known
+        return key.term.hint
+
     def check_key(self, container: Any, key: Any) -> None:
         """C code will look the key up: among objects it must stay another one, or the same."""
         self.check_hashable(key)
@@ -211,6 +222,10 @@ class Data:
             return self.call(method, (key,))
         if isinstance(owner, dict):
             session.check_readable(owner)
+            if session.scalars.is_symbolic(key):
+                settled = self.settled_key(owner, key)
+                if settled in owner or not hasattr(type(owner), "__missing__"):
+                    key = settled
             self.check_key(owner, key)
             if key not in owner and is_python_defined(type(owner), "__missing__"):
                 raise GraphBreak("__missing__ of a dictionary")
@@ -291,6 +306,7 @@ class Data:
             return any(self._equal(item, value) for item in self.listed(container))
         self.session.check_readable(container)
         if isinstance(container, (dict, set, frozenset)):
+            value = self.settled_key(container, value)
             self.check_key(container, value)
             return foreign(operator.contains, container, value)
         if isinstance(container, (list, tuple, ListShadow, collections.deque)):
