@@ -15,7 +15,7 @@ from flambeau.autograd import no_grad
 from flambeau.core.dtype import float16, float32, int32
 from flambeau.core.errors import OpError, ValueRangeError, complaint
 from flambeau.optim import Optimizer
-from flambeau.tensor import Tensor, full, isfinite
+from flambeau.tensor import Tensor, full, isfinite, stack, where
 
 
 class OptState(Enum):
@@ -33,6 +33,13 @@ def _fresh() -> dict[str, Any]:
 def _assert(holds: object, name: str, must: str, hint: str = "", **facts: object) -> None:
     if not holds:
         raise AssertionError(complaint(f"GradScaler.{name}", must, facts, hint))
+
+
+def step_unless(found: list[Tensor], optimizer: Optimizer, args: tuple, kwargs: dict) -> Any:
+    """`optimizer.step()`, unless one of the numbers is not zero."""
+    if any(value.item() for value in found):
+        return None
+    return optimizer.step(*args, **kwargs)
 
 
 class GradScaler:
@@ -99,13 +106,12 @@ class GradScaler:
             must = "unscale_ comes once an update, before step"
             facts = {"stage": state["stage"].name}
             raise OpError(complaint("GradScaler.unscale_", must, facts, "Call update() first."))
-        inverse = 1.0 / scale.item()
-        state["found_inf_per_device"] = self._unscaled(optimizer, inverse)
+        state["found_inf_per_device"] = self._unscaled(optimizer, 1.0 / scale.item())
         state["stage"] = OptState.UNSCALED
 
     def _unscaled(self, optimizer: Optimizer, inverse: float) -> dict[Any, Tensor]:
         """Multiply the gradients by `inverse`; 1.0 for each device where one was not finite."""
-        found: dict[Any, Tensor] = {}
+        bad: dict[Any, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 grad = param.grad
@@ -115,13 +121,9 @@ class GradScaler:
                     must, hint = "gradients must not be float16", "Keep parameters in float32."
                     facts = {"dtype": grad.dtype}
                     raise ValueRangeError(complaint("GradScaler.unscale_", must, facts, hint))
-                if grad.device not in found:
-                    found[grad.device] = full((), 0.0, dtype=float32, device=grad.device)
-                if not isfinite(grad).all():
-                    found[grad.device].fill_(1.0)
-                if inverse != 1.0:
-                    grad.mul_(inverse)
-        return found
+                bad.setdefault(grad.device, []).append(isfinite(grad).all().logical_not())
+                grad.mul_(inverse)
+        return {device: stack(flags).any().to(float32) for device, flags in bad.items()}
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, unless a gradient is infinite or NaN; unscales first if needed."""
@@ -139,8 +141,7 @@ class GradScaler:
             self.unscale_(optimizer)
         found = state["found_inf_per_device"]
         _assert(found, "step", "the optimizer must have gradients", "Call backward() first.")
-        skipped = any(value.item() for value in found.values())
-        result = None if skipped else optimizer.step(*args, **kwargs)
+        result = step_unless(list(found.values()), optimizer, args, kwargs)
         state["stage"] = OptState.STEPPED
         return result
 
@@ -168,16 +169,13 @@ class GradScaler:
         ]
         hint = "Call step() or unscale_() before update()."
         _assert(found, "update", "gradients must have been checked since the last one", hint)
-        if any(value.item() for value in found):
-            scale.mul_(self._backoff_factor)
-            self._growth_tracker.zero_()
-            return
-        self._growth_tracker.add_(1)
-        if self._growth_tracker.item() == self._growth_interval:
-            grown = scale * self._growth_factor
-            if isfinite(grown).item():
-                scale.copy_(grown)
-            self._growth_tracker.zero_()
+        overflow = stack(list(found)).any()
+        count, scaled = self._growth_tracker + 1, scale * self._growth_factor
+        due = (count == self._growth_interval).logical_and(overflow.logical_not())
+        grown = where(isfinite(scaled), scaled, scale)
+        kept = where(overflow, scale * self._backoff_factor, scale)
+        scale.copy_(where(due, grown, kept))
+        self._growth_tracker.copy_(where(due.logical_or(overflow), 0, count))
 
     def get_scale(self) -> float:
         """The scale as a number (1.0 when disabled)."""
