@@ -1,7 +1,8 @@
-"""Scaled dot-product attention as one op: softmax(scale q k^T + mask) v.
+"""Scaled dot-product attention as one op: (softmax(scale q k^T + mask) * noise) v.
 
-q (B, H, L, E), k (B, H, S, E), v (B, H, S, Ev). The log-sum-exp of each row of scores is kept, so
-that the backward pass forms the weights again instead of storing them (Dao et al. 2022).
+q (B, H, L, E), k (B, G, S, E), v (B, G, S, Ev): H / G heads of q share one of k and v. `noise`
+(B, H, L, S) is what dropout multiplies the weights with. The log-sum-exp of each row of scores is
+kept, so that the backward pass forms the weights again instead of storing them (Dao et al. 2022).
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from flambeau.ops.elementwise import common_device
 from flambeau.ops.registry import primitive
 
 
-def attention_meta(q: Spec, k: Spec, v: Spec, mask: Spec | None, *, causal, scale):
+def attention_meta(q: Spec, k: Spec, v: Spec, mask: Spec | None, noise: Spec | None, *, causal,
+                   scale):
     """(result, log-sum-exp); heads lie side by side in memory, ready to be joined."""
     b, h, rows, size = q.shape
-    if k.shape[:2] != (b, h) or v.shape[:3] != k.shape[:3] or k.shape[3] != size:
+    alike = k.shape[0] == b and v.shape[:3] == k.shape[:3] and k.shape[3] == size
+    if not alike or h % max(k.shape[1], 1):
         raise ShapeError(complaint(
-            "scaled_dot_product_attention", "sizes must be (B, H, L, E), (B, H, S, E), "
-            "(B, H, S, Ev)", dict(query=list(q.shape), key=list(k.shape), value=list(v.shape))))
+            "scaled_dot_product_attention", "sizes must be (B, H, L, E), (B, G, S, E), "
+            "(B, G, S, Ev), G must divide H", dict(
+                query=list(q.shape), key=list(k.shape), value=list(v.shape))))
     out = v.shape[3]
     device = common_device("scaled_dot_product_attention", [q, k, v])
     strides = (rows * h * out, out, h * out, 1)
@@ -51,21 +55,47 @@ def weights_of(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return e / np.where(total == 0, 1, total), lse
 
 
-def attention_ref(q, k, v, mask, *, causal, scale):
-    p, lse = weights_of(scores_of(q, k, mask, causal, scale))
-    return np.matmul(p, v), lse
+def shared(x: np.ndarray, heads: int) -> np.ndarray:
+    """Each head of k or v as often as heads of q share it."""
+    return x if x.shape[1] == heads else np.repeat(x, heads // x.shape[1], 1)
 
 
-def attention_vjp(cts, q, k, v, mask, out0, out1, causal, scale):
+def gathered(x: np.ndarray, heads: int) -> np.ndarray:
+    """The adjoint of `shared`."""
+    if x.shape[1] == heads:
+        return x
+    return x.reshape(x.shape[0], heads, -1, *x.shape[2:]).sum(2)
+
+
+def attention_ref(q, k, v, mask, noise, *, causal, scale):
+    p, lse = weights_of(scores_of(q, shared(k, q.shape[1]), mask, causal, scale))
+    return np.matmul(p if noise is None else p * noise, shared(v, q.shape[1])), lse
+
+
+def attention_vjp(cts, q, k, v, mask, noise, out0, out1, causal, scale):
     dq = dk = dv = None
     if cts[0] is not None:
-        dq, dk, dv = attention_backward(cts[0], q, k, v, mask, out0, out1, causal=causal,
+        dq, dk, dv = attention_backward(cts[0], q, k, v, mask, noise, out0, out1, causal=causal,
                                         scale=scale)
     if cts[1] is not None:  # d lse / d scores are the weights
-        ds = weights(q, k, mask, causal, scale) * (cts[1] * scale).unsqueeze(-1)
+        keys = repeated(k, q.shape[1])
+        ds = weights(q, keys, mask, causal, scale) * (cts[1] * scale).unsqueeze(-1)
+        through = summed(ds.mT @ q, k.shape[1])
         dq, dk = (new if old is None else old + new
-                  for old, new in ((dq, ds @ k), (dk, ds.mT @ q)))
-    return dq, dk, dv, None
+                  for old, new in ((dq, ds @ keys), (dk, through)))
+    return dq, dk, dv, None, None
+
+
+def repeated(x, heads: int):
+    """`shared` for tensors."""
+    return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
+
+
+def summed(x, heads: int):
+    """`gathered` for tensors."""
+    if x.shape[1] == heads:
+        return x
+    return x.reshape(x.shape[0], heads, x.shape[1] // heads, *x.shape[2:]).sum(2)
 
 
 def weights(q, k, mask, causal, scale):
@@ -90,7 +120,10 @@ def attention_samples(rng):
                          (False, rng.normal(size=(2, 1, 1, 5)))]:
         rows = 5 if causal else 4
         yield ((rng.normal(size=(2, 3, rows, 2)), rng.normal(size=(2, 3, 5, 2)),
-                rng.normal(size=(2, 3, 5, 3)), mask), dict(causal=causal, scale=0.7))
+                rng.normal(size=(2, 3, 5, 3)), mask, None), dict(causal=causal, scale=0.7))
+    noise = (rng.uniform(size=(2, 4, 3, 5)) > 0.4) / 0.6
+    yield ((rng.normal(size=(2, 4, 3, 2)), rng.normal(size=(2, 2, 5, 2)),
+            rng.normal(size=(2, 2, 5, 3)), None, noise), dict(causal=True, scale=0.7))
 
 
 attention = primitive("attention", meta=attention_meta, ref=attention_ref, vjp=attention_vjp,
@@ -100,34 +133,45 @@ attention = primitive("attention", meta=attention_meta, ref=attention_ref, vjp=a
 # backward ------------------------------------------------------------------------------------
 
 
-def backward_meta(g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, out: Spec, lse: Spec, *,
-                  causal, scale):
+def backward_meta(g: Spec, q: Spec, k: Spec, v: Spec, mask: Spec | None, noise: Spec | None,
+                  out: Spec, lse: Spec, *, causal, scale):
     """Each gradient in the memory order of its operand: heads that came from one row go back."""
     return tuple(s.preserved() for s in (q, k, v))
 
 
-def backward_ref(g, q, k, v, mask, out, lse, *, causal, scale):
-    p, _ = weights_of(scores_of(q, k, mask, causal, scale))
-    dp = np.matmul(g, np.swapaxes(v, -1, -2))
+def backward_ref(g, q, k, v, mask, noise, out, lse, *, causal, scale):
+    keys, values = shared(k, q.shape[1]), shared(v, q.shape[1])
+    p, _ = weights_of(scores_of(q, keys, mask, causal, scale))
+    dp, kept = np.matmul(g, np.swapaxes(values, -1, -2)), p
+    if noise is not None:
+        dp, kept = dp * noise, p * noise
     ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * np.asarray(scale, q.dtype)
-    return (np.matmul(ds, k), np.matmul(np.swapaxes(ds, -1, -2), q),
-            np.matmul(np.swapaxes(p, -1, -2), g))
+    return (np.matmul(ds, keys), gathered(np.matmul(np.swapaxes(ds, -1, -2), q), k.shape[1]),
+            gathered(np.matmul(np.swapaxes(kept, -1, -2), g), v.shape[1]))
 
 
-def backward_decomposed(g, q, k, v, mask, out, lse, *, causal, scale):
+def backward_decomposed(g, q, k, v, mask, noise, out, lse, *, causal, scale):
     """The same from q, k, v and g alone, so that it differentiates again."""
-    p = weights(q, k, mask, causal, scale)
-    dp = g @ v.mT
+    keys, values = repeated(k, q.shape[1]), repeated(v, q.shape[1])
+    p = weights(q, keys, mask, causal, scale)
+    dp, kept = g @ values.mT, p
+    if noise is not None:
+        dp, kept = dp * noise, p * noise
     ds = p * (dp - (dp * p).sum(-1, keepdim=True)) * scale
-    return ds @ k, ds.mT @ q, p.mT @ g
+    return ds @ keys, summed(ds.mT @ q, k.shape[1]), summed(kept.mT @ g, v.shape[1])
 
 
 def backward_samples(rng):
-    for (q, k, v, mask), how in attention_samples(rng):
-        out, lse = attention_ref(q, k, v, mask, **how)
-        yield (rng.normal(size=out.shape), q, k, v, mask, out, lse), how
+    for operands, how in attention_samples(rng):
+        out, lse = attention_ref(*operands, **how)
+        yield (rng.normal(size=out.shape), *operands, out, lse), how
+
+
+def remade(g, q, k, v, mask, noise, out, lse, **how):
+    """The operands with results of the forward pass that belong to the others."""
+    return [g, q, k, v, mask, noise, *attention_ref(q, k, v, mask, noise, **how)]
 
 
 attention_backward = primitive("attention_backward", meta=backward_meta, ref=backward_ref,
                                vjp="decompose", decompose=backward_decomposed,
-                               samples=backward_samples)
+                               samples=backward_samples, remade=remade)

@@ -140,14 +140,35 @@ class Attention:
     def mask_element(self) -> str:
         return {"bool": "i8", "bfloat16": "bfloat"}.get(self.spec.mask, self.element)
 
-    def masked(self, f: Function, x: Value, row: Operand, column: Operand, mask: Value) -> Value:
-        """Scores (times log2 e) of one row and a vector of keys from `column` on, masked."""
-        columns = f.binary(
+    def noise_start(self, f: Function, slots: Value, place: int, head: Operand) -> Value:
+        """The noise's row 0 of a batch and head, which are counted together."""
+        if not self.spec.noise:
+            return Value("null", "ptr")
+        index = f.mul(head, self.spec.q_len * self.spec.k_len)
+        return f.gep(slot(f, slots, place + bool(self.spec.mask)), index, self.element)
+
+    def noise(self, f: Function, start: Value, row: Operand, column: Operand,
+              check: bool = True) -> Value:
+        """The factors of one row and a vector of keys; zeros past the last key."""
+        at = f.gep(start, f.add(f.mul(row, self.spec.k_len), column), self.element)
+        if not check:
+            return f.load(self.type, at)
+        return f.load_masked(self.type, at, self.exists(f, column))
+
+    def columns(self, f: Function, column: Operand) -> Value:
+        """The numbers of a vector of keys."""
+        return f.binary(
             "add",
             f.splat(f.cast("trunc", column, "i32"), self.lanes),
             constants(range(self.lanes), "i32"),
         )
-        exists = f.compare("slt", columns, self.spec.k_len)
+
+    def exists(self, f: Function, column: Operand) -> Value:
+        return f.compare("slt", self.columns(f, column), self.spec.k_len)
+
+    def masked(self, f: Function, x: Value, row: Operand, column: Operand, mask: Value) -> Value:
+        """Scores (times log2 e) of one row and a vector of keys from `column` on, masked."""
+        columns, exists = self.columns(f, column), self.exists(f, column)
         seen = exists
         if self.spec.causal:
             limit = f.splat(f.cast("trunc", row, "i32"), self.lanes)
@@ -195,12 +216,12 @@ class Attention:
 class AttentionForward(Attention):
     """o, and the logarithm of the sum of exponentials of each row for the backward pass.
 
-    Pointers: q, k, v, o, lse [batch, head, query], then the mask.
+    Pointers: q, k, v, o, lse [batch, head, query], then the mask, the noise.
     """
 
     @property
     def pointers(self) -> int:
-        return 5 + bool(self.spec.mask)
+        return 5 + bool(self.spec.mask) + self.spec.noise
 
     @property
     def strips(self) -> list[int]:
@@ -250,7 +271,7 @@ class AttentionForward(Attention):
         q, o = self.head(f, pointers[0], "q", b, h), self.head(f, pointers[3], "o", b, h)
         k, v = self.head(f, pointers[1], "k", b, kv), self.head(f, pointers[2], "v", b, kv)
         lse = f.gep(slot(f, slots, 4), f.mul(head, spec.q_len), self.element)
-        mask = self.mask_start(f, slots, 5, b, h)
+        mask, noise = self.mask_start(f, slots, 5, b, h), self.noise_start(f, slots, 5, head)
         own = self.layout()[3] * self.size
         keys = thread_memory(f, slot(f, slots, self.pointers), 0, own, thread)
         self.pack(f, k, "k", spec.d, keys)
@@ -261,7 +282,7 @@ class AttentionForward(Attention):
             high = f.minimum(f.sub(self._bound(f, f.add(part, 1)), strip), count)
             with f.loop(low, high) as loop:
                 first = f.add(f.mul(loop.index, rows), done)
-                self._strip(f, (q, v, o, lse, mask), keys, first, rows)
+                self._strip(f, (q, v, o, lse, mask, noise), keys, first, rows)
             done, strip = done + count * rows, strip + count
         f.ret()
         return name
@@ -274,7 +295,7 @@ class AttentionForward(Attention):
     ) -> None:
         """All of some rows of queries."""
         spec = self.spec
-        q, v, o, lse, mask = heads
+        q, v, o, lse, mask, noise = heads
         ends = self.layout()
         scores, queries, values = (f.gep(keys, end, self.element) for end in ends[:3])
         self._copy_queries(f, self.row(f, q, "q", first), queries, rows)
@@ -287,7 +308,8 @@ class AttentionForward(Attention):
         )
         lse = f.gep(lse, first, self.element)
         total = f.mul(panels, self.width)
-        f.call(self._softmax_kernel(rows), "void", scores, values, lse, total)
+        noise = f.gep(noise, f.mul(first, spec.k_len), self.element)
+        f.call(self._softmax_kernel(rows), "void", scores, values, lse, total, noise)
         out = self.row(f, o, "o", first)
         f.call(self._values_kernel(rows), "void", scores, v, values, out, seen)
 
@@ -368,7 +390,7 @@ class AttentionForward(Attention):
             f.store(x, f.gep(target, i * self.lanes, self.element))
 
     def _softmax_kernel(self, rows: int) -> str:
-        """``softmax(scores, values, lse, count)``: exponentials, and 1 / their sum.
+        """``softmax(scores, values, lse, count, noise)``: exponentials, and 1 / their sum.
 
         `values` holds the rows' maxima and then takes the rows' factors.
         """
@@ -376,8 +398,9 @@ class AttentionForward(Attention):
         if name in self.module:
             return name
         parameters = [("ptr noalias", "scores"), ("ptr noalias", "values"), ("ptr noalias", "lse")]
-        f = self.module.function(name, [*parameters, ("i64", "count")])
-        scores, values, lse, count = f.arguments
+        f = self.module.function(
+            name, [*parameters, ("i64", "count"), ("ptr noalias readonly", "noise")])
+        scores, values, lse, count, noise = f.arguments
         sums = f.gep(values, 2 * self.row_room, self.element)
         with f.loop(0, rows) as row:
             shift = f.splat(
@@ -388,9 +411,13 @@ class AttentionForward(Attention):
             with f.loop(0, count, self.width, carry=starts) as loop:
                 totals = []
                 for n, total in enumerate(loop.carried):
-                    place = f.gep(line, f.add(loop.index, n * self.lanes), self.element)
+                    column = f.add(loop.index, n * self.lanes)
+                    place = f.gep(line, column, self.element)
                     x = decay(f, f.fsub(f.load(self.type, place), shift))
-                    f.store(x, place)
+                    y = x
+                    if self.spec.noise:
+                        y = f.fmul(x, self.noise(f, noise, row.index, column))
+                    f.store(y, place)
                     totals.append(f.fadd(total, x))
                 loop.next = totals
             total = loop.results[0]

@@ -1,7 +1,7 @@
 """Scaled dot product attention, backward.
 
-    P = exp(scale q k^T + mask - lse)     dS = P * (do v^T - rowsum(do * o))
-    dv = P^T do     dk = scale dS^T q     dq = scale dS k
+    P = exp(scale q k^T + mask - lse)     dS = P * (noise * (do v^T) - rowsum(do * o))
+    dv = (noise * P)^T do     dk = scale dS^T q     dq = scale dS k
 
 A chunk is one batch and head of k and v: no two chunks add to the same memory. P and dS are formed
 block by block of queries and keys and used while they are in the first-level cache.
@@ -26,11 +26,11 @@ Q, K, V, OUT, DO, LSE, DQ, DK, DV, MASK = range(10)
 
 @dataclass(slots=True)
 class AttentionBackward(Attention):
-    """Gradients of q, k and v. Pointers: q, k, v, o, do, lse, dq, dk, dv, then the mask."""
+    """Gradients of q, k and v. Pointers: q, k, v, o, do, lse, dq, dk, dv, mask, noise."""
 
     @property
     def pointers(self) -> int:
-        return 9 + bool(self.spec.mask)
+        return 9 + bool(self.spec.mask) + self.spec.noise
 
     @property
     def rows(self) -> int:
@@ -96,6 +96,7 @@ class AttentionBackward(Attention):
         index = f.mul(f.add(f.mul(b, spec.heads), h), spec.q_len)
         lse = f.gep(slot(f, slots, LSE), index, self.element)
         mask = self.mask_start(f, slots, MASK, b, h)
+        noise = self.noise_start(f, slots, MASK, f.add(f.mul(b, spec.heads), h))
         sums = f.gep(memory, self.layout()[3], self.element)
         self._row_sums(f, do, o, sums)
         self._clear(f, dq, "dq", spec.q_len, spec.d)
@@ -107,7 +108,7 @@ class AttentionBackward(Attention):
                 q_count = f.minimum(f.sub(spec.q_len, q0), BLOCK)
                 k_count = f.minimum(f.sub(spec.k_len, k0), BLOCK)
                 place = (q0, k0, q_count, k_count)
-                self._form(f, memory, (q, do, lse, sums, mask), place)
+                self._form(f, memory, (q, do, lse, sums, mask, noise), place)
                 self._use(f, memory, (q, do, dq), keys, place)
 
     def _row_sums(self, f: Function, do: Value, o: Value, sums: Value) -> None:
@@ -142,7 +143,7 @@ class AttentionBackward(Attention):
         place: tuple[Operand, Operand, Operand, Operand],
     ) -> None:  # fmt: skip
         """Fill the blocks of P and dS."""
-        q, do, lse, sums, mask = heads
+        q, do, lse, sums, mask, noise = heads
         q0, k0, q_count, k_count = place
         v, p, ds = (f.gep(memory, end, self.element) for end in self.layout()[:3])
         panel = f.udiv(k0, self.width)
@@ -170,6 +171,7 @@ class AttentionBackward(Attention):
                     row,
                     column,
                     mask,
+                    noise,
                 )
                 self._call_form(f, rows, row, column, (*arguments, *tail))
 
@@ -192,7 +194,8 @@ class AttentionBackward(Attention):
             f.call(self._form_kernel(rows, True), "void", *arguments)
 
     def _form_kernel(self, rows: int, check: bool) -> str:
-        """``form(q, do, lse, sums, k, v, p, ds, row, column, mask)``: one tile of P and dS."""
+        """``form(q, do, lse, sums, k, v, p, ds, row, column, mask,
+        noise)``: one tile of P and dS."""
         name = f"{self.name}_form{rows}" + ("_masked" if check else "")
         if name in self.module:
             return name
@@ -200,8 +203,9 @@ class AttentionBackward(Attention):
         parameters = [("ptr noalias readonly", n) for n in pointers]
         parameters += [("ptr noalias", "p"), ("ptr noalias", "ds")]
         parameters += [("i64", "row"), ("i64", "column"), ("ptr readonly", "mask")]
+        parameters += [("ptr readonly", "noise")]
         f = self.module.function(name, parameters)
-        q, do, lse, sums, k, v, p, ds, row, column, mask = f.arguments
+        q, do, lse, sums, k, v, p, ds, row, column, mask, noise = f.arguments
         spec, vectors = self.spec, self.shape.vectors
         factor = constant(spec.factor * LOG2_E, self.type)
         tile = microkernel.outer_product(
@@ -224,6 +228,11 @@ class AttentionBackward(Attention):
             for j, x in enumerate(values):
                 place = i * self.line + j * self.lanes
                 weight = f.load(self.type, f.gep(p, place, self.element))
+                if spec.noise:
+                    at = f.add(column, j * self.lanes)
+                    given = self.noise(f, noise, f.add(row, i), at, check)
+                    x = f.fmul(x, given)
+                    f.store(f.fmul(weight, given), f.gep(p, place, self.element))
                 x = f.fmul(f.fmul(f.fsub(x, shift), weight), spec.factor)
                 f.store(x, f.gep(ds, place, self.element))
         f.ret()

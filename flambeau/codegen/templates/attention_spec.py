@@ -1,6 +1,6 @@
 """What scaled dot product attention computes, and where its operands' elements are.
 
-    o = softmax(scale q k^T + mask) v      for each batch and head
+    o = (softmax(scale q k^T + mask) * noise) v      for each batch and head
 
 A row whose keys are all masked gives zeros.
 """
@@ -20,6 +20,7 @@ class AttentionSpec:
     Empty strides are those of contiguous [batch, head, row, d]. `mask` is ``""``, ``"bool"``
     (bytes, true takes part), ``"float"`` (added, in the dtype computed in) or ``"bfloat16"``; its
     strides (batch, head, query, key) may be 0.
+    With `noise` each weight has a factor, contiguous [batch, head, query, key]: dropout.
     `causal` lets query i see keys up to i. `scale` 0 stands for 1 / sqrt(d).
     """
 
@@ -43,6 +44,7 @@ class AttentionSpec:
     dk_strides: Strides | tuple[()] = ()
     dv_strides: Strides | tuple[()] = ()
     dtype: str = "float32"
+    noise: bool = False
 
     @property
     def value_d(self) -> int:

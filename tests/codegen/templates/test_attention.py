@@ -10,7 +10,7 @@ from flambeau.codegen.templates.attention_spec import AttentionSpec
 from tests.codegen.templates.conftest import Guarded, relative
 
 
-def reference(q, k, v, do, causal: bool, mask: np.ndarray | None) -> list[np.ndarray]:
+def reference(q, k, v, do, causal: bool, mask: np.ndarray | None, noise=1.0) -> list[np.ndarray]:
     """o, dq, dk, dv; rows without keys give zeros."""
     q, k, v, do = (a.astype("f8") for a in (q, k, v, do))
     group = q.shape[1] // k.shape[1]
@@ -25,10 +25,10 @@ def reference(q, k, v, do, causal: bool, mask: np.ndarray | None) -> list[np.nda
     p = np.exp(scores - np.where(np.isfinite(best), best, 0))
     total = p.sum(-1, keepdims=True)
     p = p / np.where(total == 0, 1, total)
-    o = p @ values
-    dp = np.einsum("bhid,bhjd->bhij", do, values)
+    o = (noise * p) @ values
+    dp = noise * np.einsum("bhid,bhjd->bhij", do, values)
     ds = p * (dp - (do * o).sum(-1, keepdims=True)) * scale
-    dk, dv = np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ do
+    dk, dv = np.swapaxes(ds, -1, -2) @ q, np.swapaxes(noise * p, -1, -2) @ do
     shape = (k.shape[0], k.shape[1], group)
     folded = [a.reshape(*shape, *a.shape[2:]).sum(2) for a in (dk, dv)]
     return [o, ds @ keys, *folded]
@@ -54,19 +54,22 @@ def make_mask(kind: str, rng, batch: int, q_len: int, k_len: int):
 
 def check(
     rng, batch, heads, q_len, k_len, d, dv=0, kv_heads=0, causal=False, mask="", dtype="float32",
-    bound=3e-6,
+    bound=3e-6, noisy=False,
 ):  # fmt: skip
     shapes = [(heads, q_len, d), (kv_heads or heads, k_len, d)]
     shapes += [(kv_heads or heads, k_len, dv or d), (heads, q_len, dv or d)]
     q, k, v, do = (rng.standard_normal((batch, *s)).astype(dtype) for s in shapes)
     given, kind, strides = make_mask(mask, rng, batch, q_len, k_len)
-    expected = reference(q, k, v, do, causal, given)
+    noise = (rng.random((batch, heads, q_len, k_len)) > 0.3).astype(dtype) / 0.7
+    noise = noise.astype(dtype)
+    expected = reference(q, k, v, do, causal, given, noise if noisy else 1.0)
     spec = AttentionSpec(
-        batch, heads, q_len, k_len, d, dv, kv_heads, causal, 0.0, kind, strides, dtype=dtype
-    )
+        batch, heads, q_len, k_len, d, dv, kv_heads, causal, 0.0, kind, strides, dtype=dtype,
+        noise=noisy,
+    )  # fmt: skip
     outs = [Guarded(a.shape, dtype) for a in (do, q, k, v)]
     lse = Guarded((batch, heads, q_len), dtype)
-    extra = [given.ctypes.data] if given is not None else []
+    extra = [a.ctypes.data for a in (given, noise if noisy else None) if a is not None]
     addresses = [a.ctypes.data for a in (q, k, v)]
     templates.attention_forward(spec)(*addresses, outs[0].address, lse.address, *extra)
     lse.check()
@@ -87,6 +90,9 @@ CASES = [
     dict(batch=2, heads=2, q_len=33, k_len=65, d=8, mask="keys", causal=True),
     dict(batch=1, heads=1, q_len=1, k_len=1, d=1),
     dict(batch=1, heads=2, q_len=70, k_len=30, d=16, causal=True),
+    dict(batch=2, heads=3, q_len=40, k_len=41, d=16, noisy=True),
+    dict(batch=1, heads=4, q_len=70, k_len=133, d=20, kv_heads=2, causal=True, noisy=True),
+    dict(batch=2, heads=2, q_len=33, k_len=65, d=8, mask="bool", noisy=True),
 ]
 
 
@@ -101,7 +107,7 @@ def test_float64(rng):
 
 def test_every_level_of_features(level, rng):
     check(rng, 1, 2, 35, 41, 20, causal=True)
-    check(rng, 1, 2, 9, 40, 12, mask="bool")
+    check(rng, 1, 2, 9, 40, 12, mask="bool", noisy=True)
 
 
 def test_fused_projection(rng):
