@@ -30,7 +30,7 @@ def library(
     level: int,
 ) -> tuple[jit.Library, Facts]:
     """The library of the text that `generate` gives for `parameters`, and its facts."""
-    name = _name(parameters, cpu, features, level)
+    name = named(parameters, cpu, features, level)
     with _guard:
         flight = _flights.get(name)
         first = flight is None
@@ -93,7 +93,8 @@ def _known(name: str) -> tuple[jit.Library, Facts] | None:
     return None if made is None else (made, record["facts"])
 
 
-def _name(*facts: Any) -> str:
+def named(*facts: Any) -> str:
+    """A name in the cache that holds for these facts, this code and this machine."""
     state = hashlib.blake2b(digest_size=20)
     cpus = pool.capacity(), pool.machine_cpus()
     state.update(f"{described(facts)} {_sources()} {cpus} {jit.versions()}".encode())

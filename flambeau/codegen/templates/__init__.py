@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 
 from flambeau.codegen import target
+from flambeau.codegen.templates import tuning
 from flambeau.codegen.templates.attention import AttentionForward
 from flambeau.codegen.templates.attention_backward import AttentionBackward
 from flambeau.codegen.templates.attention_spec import AttentionSpec
@@ -20,7 +22,7 @@ from flambeau.codegen.templates.conv_spec import ConvSpec
 from flambeau.codegen.templates.entry import Kernel, build
 from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
-from flambeau.codegen.templates.gemm_plan import GemmSpec
+from flambeau.codegen.templates.gemm_plan import GemmSpec, Plan, is_better_swapped, normalised
 from flambeau.codegen.templates.pool_spec import PoolSpec
 from flambeau.codegen.templates.recurrent_spec import RecurrentSpec
 from flambeau.codegen.templates.sorting import Sorting, SortSpec
@@ -64,15 +66,29 @@ def gemm(
         m, n, k, dtype, trans_a, trans_b, lda, ldb, ldc, batch, batch_a, batch_b, batch_c,
         alpha, beta, named(epilogue), out_dtype, epilogue_dtype, tail,
     )  # fmt: skip
-    return _gemm(spec, target.host(), pool.get_num_threads())
+    host, threads = target.host(), pool.get_num_threads()
+    if not tuning.is_wanted():
+        return _gemm(spec, host, threads)
+    return _gemm(spec, host, threads, _tuned(spec, host, threads))
 
 
 @functools.lru_cache(maxsize=4096)
-def _gemm(spec: GemmSpec, chosen: target.Target, threads: int) -> Program:
+def _gemm(
+    spec: GemmSpec, chosen: target.Target, threads: int, plan: Plan | None = None
+) -> Program:
     def emit(module: Module) -> Kernel:
-        return emit_gemm(module, "gemm", spec, chosen)
+        return emit_gemm(module, "gemm", spec, chosen, plan)
 
-    return build(chosen, "gemm", emit, parameters=(spec, threads))
+    return build(chosen, "gemm", emit, parameters=(spec, threads, plan))
+
+
+@functools.lru_cache(maxsize=4096)
+def _tuned(spec: GemmSpec, chosen: target.Target, threads: int) -> Plan | None:
+    """The plan of the product as it is emitted, timed without its tail; None without a choice."""
+    spec = replace(normalised(spec), tail=None)
+    if is_better_swapped(spec):
+        return None
+    return tuning.tuned_plan(spec, chosen, threads, lambda plan: _gemm(spec, chosen, threads, plan))
 
 
 def conv_forward(spec: ConvSpec, epilogue: Epilogue | str | None = None) -> Program:

@@ -11,6 +11,7 @@ from flambeau.codegen.templates.gemm import Generator
 from flambeau.codegen.templates.gemm_bfloat import BfloatGenerator, as_float, bfloat_plan
 from flambeau.codegen.templates.gemm_plan import (
     GemmSpec,
+    Plan,
     is_better_swapped,
     normalised,
     plan,
@@ -21,8 +22,13 @@ from flambeau.codegen.text import Module
 from flambeau.runtime import pool
 
 
-def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kernel:
-    """Add the kernel of `spec` to a module; its pointers: A, B, C, the epilogue's, the tail's."""
+def emit_gemm(
+    module: Module, name: str, spec: GemmSpec, target: Target, chosen: Plan | None = None
+) -> Kernel:
+    """Add the kernel of `spec` to a module; its pointers: A, B, C, the epilogue's, the tail's.
+
+    `chosen` takes the place of the plan that shape and caches suggest.
+    """
     spec = normalised(spec)
     if not (spec.m and spec.n and spec.batches):
         f = module.function(name, [("ptr", "slots")])
@@ -31,6 +37,8 @@ def emit_gemm(module: Module, name: str, spec: GemmSpec, target: Target) -> Kern
     if is_better_swapped(spec):
         inner = _emit(module, f"{name}_swapped", normalised(swapped(spec)), target)
         return with_swapped_operands(module, name, inner)
+    if chosen is not None:
+        return Generator(module, name, spec, target, chosen).emit()
     return _emit(module, name, spec, target)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from flambeau.autograd.profiler import recording
 from flambeau.capture.outputs import alias as detached
 from flambeau.capture.outputs import bump
+from flambeau.codegen.templates.tuning import tuning
 from flambeau.compile import config
 from flambeau.compile.background import worker
 from flambeau.compile.native.calls import REFUSALS, Work, activated, single
@@ -116,7 +117,8 @@ class NativePlan:
     def written(self, kind: type[Program]) -> Program:
         graph = with_contiguous(with_normalised(numbers_together(self.graph)))
         found = places(graph)
-        work = work_of(graph, found)
+        with tuning(self.settings.tune):
+            work = work_of(graph, found)
         return kind(graph, work, planned(graph, work, found), detached, bump)
 
     # Without it ------------------------------------------------------------------------------
