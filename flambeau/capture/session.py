@@ -415,7 +415,7 @@ class Session:
     def instance_dict(self, owner: Any) -> Any:
         """`vars(owner)`: the dictionary itself where the frame made the owner."""
         if self.is_new(owner):
-            return owner.__dict__
+            return self.note_created(owner.__dict__)
         key = ("vars", id(owner))
         found = self.shadows.get(key)  # type: ignore[call-overload]
         if found is None:

@@ -15,6 +15,7 @@ from flambeau.core.spec import Size
 from flambeau.distributions import constraints
 from flambeau.distributions.parameters import lazy_property, shape_of
 from flambeau.tensor import Tensor, exp, sqrt
+from flambeau.tensor.ensuring import ensure, has_values
 
 
 class Distribution:
@@ -55,7 +56,11 @@ class Distribution:
             if constraints.is_dependent(constraint) or derived:
                 continue
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            holds = constraint.check(value)
+            if not has_values(holds):
+                ensure(holds, ValueRangeError, type(self).__name__,
+                       f"parameter {name} must satisfy its constraint")
+            elif not holds.all():
                 raise ValueRangeError(complaint(
                     type(self).__name__,
                     f"Expected parameter {name} ({type(value).__name__} of shape "
@@ -149,7 +154,12 @@ class Distribution:
                                             dict(got=type(value).__name__)))
         self._check_shape(name, tuple(value.shape))
         support = self._support_to_check()
-        if support is not None and not support.check(value).all():
+        if support is None:
+            return
+        holds = support.check(value)
+        if not has_values(holds):
+            ensure(holds, ValueRangeError, name, "a value must be within the support")
+        elif not holds.all():
             raise ValueRangeError(complaint(
                 name, f"Expected value argument ({type(value).__name__} of shape "
                 f"{tuple(value.shape)}) to be within the support ({support!r}) of the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flambeau.autograd.modes import no_grad
-from flambeau.core.errors import ValueRangeError, complaint
+from flambeau.core.errors import ValueRangeError
 from flambeau.distributions import constraints
 from flambeau.distributions.distribution import Distribution
 from flambeau.distributions.parameters import (
@@ -19,6 +19,7 @@ from flambeau.distributions.parameters import (
 )
 from flambeau.distributions.uniform import uniform_noise
 from flambeau.tensor import Tensor, finfo, floor, log1p, where, zeros_like
+from flambeau.tensor.ensuring import ensure
 
 
 class Geometric(Distribution):
@@ -33,9 +34,9 @@ class Geometric(Distribution):
         (parameter,) = broadcast_all(given)
         setattr(self, "probs" if by_probs else "logits", parameter)
         super().__init__(batch_shape_of(parameter, given), validate_args=validate_args)
-        if self._validate_args and by_probs and not (parameter > 0).all():
-            raise ValueRangeError(complaint("Geometric", "Expected parameter probs to be positive",
-                                            dict(probs=parameter)))
+        if self._validate_args and by_probs:
+            ensure(parameter > 0, ValueRangeError, "Geometric",
+                   "Expected parameter probs to be positive", shown=parameter)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Geometric:
         return self._expand_parameters(batch_shape, _instance, "probs", "logits")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flambeau.core.errors import ValueRangeError, complaint
+from flambeau.core.errors import ValueRangeError
 from flambeau.distributions import constraints
 from flambeau.distributions.distribution import Distribution
 from flambeau.distributions.parameters import batch_shape_of, broadcast_all
 from flambeau.tensor import Tensor, log, rand
+from flambeau.tensor.ensuring import ensure
 
 
 class Uniform(Distribution):
@@ -20,9 +21,9 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(batch_shape_of(self.low, low, high), validate_args=validate_args)
-        if self._validate_args and not (self.low < self.high).all():
-            raise ValueRangeError(complaint("Uniform", "is not defined when low >= high",
-                                            dict(low=self.low, high=self.high)))
+        if self._validate_args:
+            ensure(self.low < self.high, ValueRangeError, "Uniform",
+                   "is not defined when low >= high", shown=self.low)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:  # type: ignore[override]

@@ -12,6 +12,7 @@ from flambeau.functional.register import functional
 from flambeau.ops import choice
 from flambeau.ops.activations import log_sigmoid
 from flambeau.ops.promotion import broadcast_shapes
+from flambeau.tensor.ensuring import ensure
 from flambeau.tensor.rearranging import broadcast_tensors
 
 
@@ -109,9 +110,10 @@ def binary_cross_entropy(
             )
         )
     x = input.detach()
-    if x._array is not None and x.numel() and not bool(((x >= 0) & (x <= 1)).all()):
+    if x._array is not None and x.numel():
         must = "all elements of input should be between 0 and 1"
-        raise OpError(complaint("binary_cross_entropy", must, None, "Apply sigmoid first."))
+        ensure((x >= 0) & (x <= 1), OpError, "binary_cross_entropy", must, None,
+               "Apply sigmoid first.")
     loss = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
     if weight is not None:
         loss = loss * weight
@@ -189,8 +191,8 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     """(log var + (input - target)^2 / var) / 2."""
     if not hasattr(var, "shape"):
         var = input.new_full(input.shape, float(var))
-    if bool((var < 0).any()):
-        raise ValueRangeError(complaint("gaussian_nll_loss", "var has negative entry/entries"))
+    ensure((var < 0).logical_not(), ValueRangeError, "gaussian_nll_loss",
+           "var has negative entry/entries")
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
@@ -207,7 +209,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if reduction not in ("none", "mean", "sum"):
         raise ValueRangeError(complaint("gaussian_nll_loss", f"{reduction} is not valid"))
     floor = var.detach().clamp(min=eps)
-    var = choice.where(var.detach() < eps, floor, var) if bool((var < eps).any()) else var
+    var = choice.where(var.detach() < eps, floor, var)
     d = input - target
     loss = 0.5 * (var.log() + d * d / var)
     if full:

@@ -105,6 +105,11 @@ class Equation:
         return not isinstance(self.op, str) and self.op.kind == "random"
 
     @property
+    def is_check(self) -> bool:
+        """It may raise, and that is what it is for."""
+        return not isinstance(self.op, str) and "checks" in self.op.info
+
+    @property
     def has_effect(self) -> bool:
         """It must run even if nobody uses its outputs, and in its place."""
         return self.target is not None or self.is_random

@@ -33,7 +33,7 @@ def without_dead_code(graph: Graph, effects: bool = True) -> Graph:
     """Drop equations without effect whose outputs nobody reads.
 
     A write into memory that the graph made itself counts as read only if that memory is; without
-    `effects` that holds for memory from outside as well. Random draws always stay.
+    `effects` that holds for memory from outside as well, and checks go. Random draws always stay.
     """
     root = memory(graph)
     live = {root[v] for v in graph.outputs}
@@ -45,7 +45,8 @@ def without_dead_code(graph: Graph, effects: bool = True) -> Graph:
         if equation.target is not None:
             wanted = root[equation.target] in live
         else:
-            wanted = equation.is_random or any(v in needed for v in equation.outputs)
+            wanted = equation.is_random or (effects and equation.is_check)
+            wanted = wanted or any(v in needed for v in equation.outputs)
         if not wanted:
             continue
         kept.append(equation)

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core import dtype as dtypes
-from flambeau.core.errors import DimError, DtypeError, OpError, ShapeError, complaint
+from flambeau.core.errors import (
+    DimError,
+    DtypeError,
+    IndexOutOfRange,
+    OpError,
+    ShapeError,
+    complaint,
+)
 from flambeau.ops import choice, gathering, scattering
 from flambeau.ops import scatter_reduce as folding
 from flambeau.ops.casts import convert
 from flambeau.ops.dims import normal_dim
+from flambeau.tensor.ensuring import ensure, has_values
 from flambeau.tensor.public import assign, public
 from flambeau.tensor.tensor import Tensor, from_array
 
@@ -129,7 +137,10 @@ def index_select(input, dim, index):
     d = normal_dim("index_select", dim, input.ndim)
     if input.ndim == 0:
         return gathering.index(input.reshape((1,)), index, dims=(0,)).reshape(())
-    if index.numel() and index._array is not None and (index._array < 0).any():
+    if not has_values(index):
+        facts = {"dim": d, "size": input.shape[d]}
+        ensure(index >= 0, IndexOutOfRange, "index_select", "index out of range", facts)
+    elif index.numel() and (index._array < 0).any():
         gathering.check_bounds("index_select", index._array - 2**62, input.shape[d], d)
     return gathering.index(input, index, dims=(d,))
 

@@ -639,3 +639,120 @@ def anomaly_mode_io():
         return loss.detach(), torch.is_anomaly_enabled()
 
     return step, batches(3, 4, count=3), lambda: torch.is_anomaly_enabled()
+
+
+# Tasks whose library code checks values ----------------------------------------------------------
+
+
+@training
+def generative_adversarial_step():
+    maker = small_net()
+    judge = seeded(
+        lambda: nn.Sequential(nn.Linear(2, 4), nn.LeakyReLU(0.2), nn.Linear(4, 1), nn.Sigmoid()), 1
+    )
+    first = optim.Adam(maker.parameters(), lr=0.02, betas=(0.5, 0.999))
+    second = optim.Adam(judge.parameters(), lr=0.02, betas=(0.5, 0.999))
+    criterion = nn.BCELoss()
+
+    def step(noise, real):
+        judge.zero_grad()
+        goal = torch.full((real.size(0),), 1.0, device=real.device)
+        on_real = criterion(judge(real).view(-1), goal)
+        on_real.backward()
+        fake = maker(noise)
+        goal.fill_(0.0)
+        on_fake = criterion(judge(fake.detach()).view(-1), goal)
+        on_fake.backward()
+        second.step()
+        maker.zero_grad()
+        goal.fill_(1.0)
+        fooled = criterion(judge(fake).view(-1), goal)
+        fooled.backward()
+        first.step()
+        return (on_real + on_fake).item(), fooled.item()
+
+    calls = [(x(3, 4, seed=k), x(3, 2, seed=k + 9)) for k in range(3)]
+    return step, calls, state_of(maker, judge)
+
+
+@training
+def variational_autoencoder_step():
+    encode, decode = seeded(lambda: nn.Linear(4, 4)), seeded(lambda: nn.Linear(2, 4), 1)
+    optimizer = optim.Adam([*encode.parameters(), *decode.parameters()], lr=0.01)
+
+    def step(a):
+        mean, log_variance = encode(a).chunk(2, -1)
+        deviation = torch.exp(0.5 * log_variance)
+        hidden = mean + torch.randn_like(deviation) * deviation
+        seen = F.binary_cross_entropy(decode(hidden).sigmoid(), a.sigmoid(), reduction="sum")
+        divergence = -0.5 * torch.sum(1 + log_variance - mean.pow(2) - log_variance.exp())
+        optimizer.zero_grad()
+        (seen + divergence).backward()
+        optimizer.step()
+        return seen.item()
+
+    return step, batches(3, 4), state_of(encode, decode)
+
+
+@training
+def policy_gradient_step():
+    policy = small_net()
+    optimizer = optim.Adam(policy.parameters(), lr=0.01)
+
+    def step(states, actions, old, advantages):
+        choice = torch.distributions.Categorical(logits=policy(states))
+        ratio = (choice.log_prob(actions) - old).exp()
+        clipped = torch.clamp(ratio, 0.8, 1.2)
+        loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+        loss = loss - 0.01 * choice.entropy().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(policy.parameters(), 0.5)
+        optimizer.step()
+        return loss.detach()
+
+    calls = [
+        (x(3, 4, seed=k), torch.tensor([0, 1, k % 2]), -x(3, seed=k).abs(), x(3, seed=k + 1))
+        for k in range(4)
+    ]
+    return step, calls, state_of(policy)
+
+
+@training
+def variational_inference_step():
+    mean, log_scale = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+    optimizer = optim.Adam([mean, log_scale], lr=0.01)
+    normal = torch.distributions.Normal
+
+    def step(a):
+        guess = normal(mean, log_scale.exp())
+        prior = normal(torch.zeros(3), torch.ones(3))
+        loss = torch.distributions.kl_divergence(guess, prior).sum() + guess.rsample().sum()
+        loss = loss - torch.distributions.Independent(guess, 1).log_prob(a).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, batches(4, 3), lambda: (mean.detach().clone(), log_scale.detach().clone())
+
+
+@training
+def masked_encoder_step():
+    layer = seeded(lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True))
+    net = nn.TransformerEncoder(layer, 2)
+    mask = nn.Transformer.generate_square_subsequent_mask(3)
+
+    def loss_of(a):
+        return squared(net(a, mask=mask, src_key_padding_mask=torch.zeros(2, 3)))
+
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+    def step(a):
+        optimizer.zero_grad()
+        loss = loss_of(a)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, batches(2, 3, 8), state_of(net)

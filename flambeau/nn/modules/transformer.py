@@ -17,6 +17,7 @@ from flambeau.nn.modules.linear import Linear
 from flambeau.nn.modules.module import Module
 from flambeau.nn.modules.normalization import LayerNorm
 from flambeau.tensor import Tensor, full, ones
+from flambeau.tensor.ensuring import has_values
 
 __all__ = [
     "Transformer",
@@ -58,7 +59,8 @@ def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
 def _detect_is_causal_mask(
     mask: Tensor | None, is_causal: bool | None = None, size: int | None = None
 ) -> bool:
-    """is_causal, or whether the mask is the causal one where that was left open."""
+    """is_causal, or whether the mask is the causal one where that was left open. In a graph
+    nobody looks: with the mask alone the numbers are the same."""
     if is_causal is not None:
         return is_causal
     if mask is None:
@@ -70,7 +72,7 @@ def _detect_is_causal_mask(
         causal = ones((steps, steps), dtype=bool_dtype, device=mask.device).triu(1)
     else:
         causal = _generate_square_subsequent_mask(steps, mask.device, mask.dtype)
-    return bool((mask == causal).all())
+    return has_values(mask) and bool((mask == causal).all())
 
 
 def activation_of(activation: Activation) -> Callable[[Tensor], Tensor]:
