@@ -38,7 +38,8 @@ class CompiledFunctionBackward(Node):
         random: Any,
         outs: list[Tensor],
     ):
-        edges = [gradient_edge(inputs[k]) for k in program.differentiable]
+        pairs = zip(program.differentiable, program.reached)
+        edges = [gradient_edge(inputs[k]) if reached else None for k, reached in pairs]
         super().__init__(edges, tuple(outs[k]._spec for k in program.live))
         self.program, self.random = program, random
         self.inputs: dict | None = {k: save(before.get(k, inputs[k])) for k in program.replayed}

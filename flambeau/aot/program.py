@@ -76,6 +76,7 @@ class JointProgram:
 
     differentiable  positions of the inputs that have gradients
     live            positions of the core's outputs that have a history
+    reached         for each of the differentiable inputs, whether an output depends on it
     kept            for each kept value ("in", position) or ("out", position)
     """
 
@@ -101,6 +102,7 @@ class JointProgram:
         self.copied = self._copied()
         self.variants: dict[tuple[bool, ...], BackwardProgram | None] = {}
         self.variants[(True,) * len(self.live)] = self._backward(joint)
+        self.reached = joint.gradients
         examples = [inputs[k] for k in self.tensors]
         self.run = backend(self.forward.graph, examples)
 

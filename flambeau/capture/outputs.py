@@ -97,7 +97,12 @@ class Outputs:
             if fake._requires_grad is not known.requires_grad and fake._node is None:
                 self._assign(known.source, "_requires_grad", fake._requires_grad)
             if (fake._storage, fake._offset, fake._spec) != known.place:
-                raise SkipFrame("the memory of a tensor from outside is exchanged")
+                if fake._node is not None or fake._base is not None:
+                    raise SkipFrame("the memory of a tensor from outside is exchanged")
+                recorder = self.tensors.recorder
+                held = alias(fake)
+                recorder.define(held, recorder.value_of(fake))
+                self._assign(known.source, "data", held)
             if fake._node is not None and type(fake._node).__name__ != "OutsideNode":
                 self.live = True
                 self._check_history(fake)

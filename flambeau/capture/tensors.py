@@ -294,6 +294,8 @@ class Tensors:
             if value is not None and not isinstance(value, (Tensor, bool)):
                 raise GraphBreak(f"assignment to Tensor.{name}")
             self.native(setattr, (t, name, value), {})
+            if name == "data":  # another place in memory, and a value of its own
+                self.recorder.define(t, self.recorder.value_of(value))
         elif id(t) in self.by_fake:
             self.session.attributes[id(t), name] = value
             self.session.effect(("attribute", id(t), name), ("attribute", t, name))

@@ -85,7 +85,7 @@ def is_native_class(cls: type) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_trusted_file(filename: str) -> bool:
-    if filename.startswith(_PACKAGE):
+    if filename.startswith((_PACKAGE, "<frozen ")):
         return True
     path = os.path.realpath(filename)
     return path.startswith(_LIBRARY) and "site-packages" not in path

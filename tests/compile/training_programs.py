@@ -5,6 +5,7 @@ any more: without the optimizer's state, with it, and once more for each branch 
 """
 
 import bisect
+import copy
 
 import flambeau as torch
 import flambeau.nn.functional as F
@@ -756,3 +757,116 @@ def masked_encoder_step():
         return loss.detach()
 
     return step, batches(2, 3, 8), state_of(net)
+
+
+# Weights that change hands -----------------------------------------------------------------------
+
+
+@training
+def target_network_step():
+    net = small_net()
+    target = copy.deepcopy(net)
+    optimizer = optim.AdamW(net.parameters(), lr=0.01, amsgrad=True)
+
+    def step(states, actions, rewards, following):
+        chosen = net(states).gather(1, actions)
+        with torch.no_grad():
+            expected = target(following).max(1).values * 0.9 + rewards
+        loss = F.smooth_l1_loss(chosen, expected.unsqueeze(1))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_value_(net.parameters(), 100)
+        optimizer.step()
+        slow, fast = target.state_dict(), net.state_dict()
+        for key in fast:
+            slow[key] = fast[key] * 0.1 + slow[key] * 0.9
+        target.load_state_dict(slow)
+        return loss.detach()
+
+    calls = [
+        (x(3, 4, seed=k), torch.tensor([[0], [1], [k % 2]]), x(3, seed=k), x(3, 4, seed=k + 9))
+        for k in range(4)
+    ]
+    return step, calls, state_of(net, target)
+
+
+@training
+def average_by_count_step():
+    net = small_net()
+    average = optim.swa_utils.AveragedModel(net)
+
+    def update(a):
+        with torch.no_grad():
+            for p in net.parameters():
+                p.add_(a)
+        average.update_parameters(net)
+        return average(torch.ones(1, 4)).detach()
+
+    return update, [(torch.tensor(float(k)),) for k in range(4)], state_of(average)
+
+
+@training
+def memory_that_is_exchanged():
+    one, other = nn.Parameter(x(3)), nn.Parameter(x(3, seed=1))
+
+    def f(a):
+        loss = (one * a).sum() - (other * a).sum()
+        loss.backward()
+        for p in (one, other):
+            p.data = p.data - 0.1 * p.grad
+            p.grad = None
+        kept = one.data
+        one.data = other.data
+        other.data = kept
+        one.data.mul_(2)
+        with torch.no_grad():
+            other.add_(1)
+        return one * 1, kept.sum()
+
+    return f, batches(3), lambda: [one.detach().clone(), other.detach().clone()]
+
+
+@training
+def flat_parameters_step():
+    net = small_net()
+
+    def step(a):
+        net.zero_grad()
+        loss = squared(net(a))
+        loss.backward()
+        slope = nn.utils.parameters_to_vector([p.grad for p in net.parameters()])
+        flat = nn.utils.parameters_to_vector(net.parameters())
+        nn.utils.vector_to_parameters((flat - 0.1 * slope).detach(), net.parameters())
+        return loss.detach()
+
+    return step, batches(3, 4), state_of(net)
+
+
+@training
+def clipping_that_checks():
+    net = small_net()
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+    def step(a):
+        optimizer.zero_grad()
+        squared(net(a)).backward()
+        norm = nn.utils.clip_grad_norm_(net.parameters(), 0.1, error_if_nonfinite=True)
+        optimizer.step()
+        return norm
+
+    return step, batches(3, 4), state_of(net)
+
+
+@program
+def function_transforms_io():
+    net = small_net()
+    fixed = {name: p.detach() for name, p in net.named_parameters()}
+
+    def loss(weights, a):
+        return squared(torch.func.functional_call(net, weights, (a,)))
+
+    def f(a):
+        each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(fixed, a)
+        return each, torch.func.grad(loss)(fixed, a)
+
+    return f, batches(3, 4, count=3), None

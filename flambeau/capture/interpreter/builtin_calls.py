@@ -7,6 +7,7 @@ import bisect
 import builtins
 import copy
 import functools
+import inspect
 import operator
 import types
 from collections.abc import Callable
@@ -416,6 +417,16 @@ def reduce(run: Any, function: Any, iterable: Any, *initial: Any) -> Any:
     for item in items[1:]:
         value = run.call(function, (value, item))
     return value
+
+
+def _question(function: Any) -> None:
+    @handles(function)
+    def ask(run: Any, value: Any) -> bool:
+        return foreign(function, value)
+
+
+for _name in "isclass isfunction ismethod ismodule isbuiltin isgeneratorfunction".split():
+    _question(getattr(inspect, _name))
 
 
 def _bisection(function: Any, left: bool) -> None:

@@ -258,6 +258,8 @@ class Calls:
             args = tuple(for_c_code(self, a) for a in args)
         if cls is collections.defaultdict and args:
             args = (args[0], *map(self.mapping_or_list, args[1:]))
+        elif cls in (collections.OrderedDict, collections.Counter):
+            args = tuple(map(self.mapping_or_list, args))
         else:
             args = tuple(map(self.iterable_for_c, args))
         for value in (*args, *kwargs.values()):
@@ -275,7 +277,8 @@ class Calls:
         )
 
     def mapping_or_list(self, value: Any) -> Any:
-        return dict(self.mapping(value)) if hasattr(type(value), "keys") else self.listed(value)
+        found = dict(self.mapping(value)) if hasattr(type(value), "keys") else self.listed(value)
+        return self.session.note_created(found)
 
     def iterable_for_c(self, value: Any) -> Any:
         """User-defined iterables become lists before C code sees them."""

@@ -7,8 +7,9 @@ import warnings
 from typing import Any
 
 from flambeau.autograd.modes import no_grad
-from flambeau.core.errors import OpError, complaint
+from flambeau.core.errors import OpError
 from flambeau.tensor import Tensor, stack
+from flambeau.tensor.ensuring import ensure
 from flambeau.tensor.interop import tensor
 
 __all__ = [
@@ -47,14 +48,14 @@ def get_total_norm(
     where = tensors[0].device
     norms = [t.norm(norm_type).to(where) for t in tensors]
     total = stack(norms).norm(norm_type)
-    if error_if_nonfinite and not bool(total.isfinite()):
-        raise OpError(
-            complaint(
-                "clip_grad_norm_",
-                f"the total norm of order {norm_type} must be finite",
-                {"norm": float(total)},
-                "Pass error_if_nonfinite=False to scale by it all the same.",
-            )
+    if error_if_nonfinite:
+        ensure(
+            total.isfinite(),
+            OpError,
+            "clip_grad_norm_",
+            f"the total norm of order {norm_type} must be finite",
+            hint="Pass error_if_nonfinite=False to scale by it all the same.",
+            shown=total,
         )
     return total
 
