@@ -8,6 +8,8 @@ from flambeau.functional.register import functional
 from flambeau.ops.embedding import embedding as embedding_primitive
 from flambeau.ops.gathering import index
 from flambeau.ops.linear import linear as linear_primitive
+from flambeau.tensor.counting import searchsorted
+from flambeau.tensor.ensuring import ensure, has_values
 from flambeau.tensor.factories import arange
 from flambeau.tensor.interop import as_tensor
 
@@ -218,6 +220,8 @@ def bags(input, offsets, include_last: bool):
         )
     if offsets.ndim != 1:
         raise ValueRangeError(complaint("embedding_bag", "offsets has to be a 1D Tensor"))
+    if not has_values(offsets) and not include_last:
+        return input, bags_by_offsets(offsets, input.shape[0]), offsets.shape[0]
     starts = offsets.tolist()
     if starts and starts[0] != 0:
         raise ValueRangeError(
@@ -242,6 +246,15 @@ def bags(input, offsets, include_last: bool):
     sizes = [e - s for s, e in zip(starts, ends)]
     flat = input[: sum(sizes)]
     return flat, arange(len(sizes)).repeat_interleave(as_tensor(sizes).long()), len(sizes)
+
+
+def bags_by_offsets(offsets, length: int):
+    """The bag of each place, where the offsets are not known yet."""
+    must = "offsets must start with 0, grow, and not exceed the length of input"
+    grows = offsets[1:] >= offsets[:-1]
+    holds = (offsets[:1] == 0).all() & grows.all() & (offsets <= length).all()
+    ensure(holds, ValueRangeError, "embedding_bag", must)
+    return searchsorted(offsets, arange(length, dtype=offsets.dtype), right=True) - 1
 
 
 def reduced_bags(rows, bag, count: int, mode: str, weights, table):

@@ -138,8 +138,7 @@ def index_select(input, dim, index):
     if input.ndim == 0:
         return gathering.index(input.reshape((1,)), index, dims=(0,)).reshape(())
     if not has_values(index):
-        facts = {"dim": d, "size": input.shape[d]}
-        ensure(index >= 0, IndexOutOfRange, "index_select", "index out of range", facts)
+        ensure_not_negative("index_select", index)
     elif index.numel() and (index._array < 0).any():
         gathering.check_bounds("index_select", index._array - 2**62, input.shape[d], d)
     return gathering.index(input, index, dims=(d,))
@@ -168,9 +167,18 @@ def index_add(input, dim, index, source, *, alpha=1):
     return gathering.index_put(input, source, index, dims=(d,), accumulate=True)
 
 
+def ensure_not_negative(op: str, index: Tensor) -> None:
+    """The check of a graph; whoever uses the index looks for too large ones."""
+    ensure(index >= 0, IndexOutOfRange, op, "an index must not be negative")
+
+
 def within(op: str, index: Tensor, size: int, dim: int) -> None:
     """RuntimeError, as PyTorch has it for this op, unless 0 <= index < size."""
-    if index._array is None or not index.numel():
+    if not has_values(index):
+        must = f"an index must be within [0, {size - 1}] for dimension {dim}"
+        ensure((index >= 0) & (index < size), OpError, op, must)
+        return
+    if not index.numel():
         return
     least, most = int(index._array.min()), int(index._array.max())
     if least < 0 or most >= size:
@@ -181,7 +189,9 @@ def within(op: str, index: Tensor, size: int, dim: int) -> None:
 
 
 def refuse_negative(op: str, index: Tensor, size: int, dim: int) -> None:
-    if index._array is not None and index.numel() and index._array.min() < 0:
+    if not has_values(index):
+        ensure_not_negative(op, index)
+    elif index.numel() and index._array.min() < 0:
         gathering.check_bounds(op, index._array.min(keepdims=True) - size, size, dim)
 
 

@@ -34,8 +34,21 @@ def after_a_write(a):
     return F.binary_cross_entropy(a, torch.ones_like(a)) + count
 
 
+def added(a):
+    return torch.zeros(3).index_add(0, a.long(), torch.ones(2))
+
+
+def copied(a):
+    return torch.zeros(3).index_copy(0, a.long(), torch.ones(2))
+
+
+def filled(a):
+    return torch.zeros(3).index_fill(0, a.long(), 2.0)
+
+
 count = torch.tensor(0.0)
-CASES = [cross_entropy, likelihood, uniform, gaussian, selected, after_a_write]
+CASES = [cross_entropy, likelihood, uniform, gaussian, selected, added, copied, filled]
+CASES += [after_a_write]
 
 
 def outcome(f, *args):

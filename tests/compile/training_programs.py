@@ -870,3 +870,11 @@ def function_transforms_io():
         return each, torch.func.grad(loss)(fixed, a)
 
     return f, batches(3, 4, count=3), None
+
+
+@training
+def embedding_bag_step():
+    net = seeded(lambda: nn.EmbeddingBag(10, 4, mode="mean"))
+    offsets = [torch.tensor(o) for o in ([0, 2], [0, 0], [0, 4], [0, 1])]
+    calls = [(torch.tensor([1, 2, k, 4]), o) for k, o in enumerate(offsets)]
+    return trained(net, calls)
