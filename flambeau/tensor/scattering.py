@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core import dtype as dtypes
+from flambeau.core.bounds import out_of_range
 from flambeau.core.errors import (
     DimError,
     DtypeError,
@@ -137,10 +138,7 @@ def index_select(input, dim, index):
     d = normal_dim("index_select", dim, input.ndim)
     if input.ndim == 0:
         return gathering.index(input.reshape((1,)), index, dims=(0,)).reshape(())
-    if not has_values(index):
-        ensure_not_negative("index_select", index)
-    elif index.numel() and (index._array < 0).any():
-        gathering.check_bounds("index_select", index._array - 2**62, input.shape[d], d)
+    refuse_negative("index_select", index, input.shape[d], d)
     return gathering.index(input, index, dims=(d,))
 
 
@@ -191,8 +189,8 @@ def within(op: str, index: Tensor, size: int, dim: int) -> None:
 def refuse_negative(op: str, index: Tensor, size: int, dim: int) -> None:
     if not has_values(index):
         ensure_not_negative(op, index)
-    elif index.numel() and index._array.min() < 0:
-        gathering.check_bounds(op, index._array.min(keepdims=True) - size, size, dim)
+    elif index.numel() and (least := int(index._array.min())) < 0:
+        raise out_of_range(f"{op}.{dim}", least, size)
 
 
 @public(inplace=True)
