@@ -5,7 +5,7 @@ from __future__ import annotations
 from flambeau.core import dtype as dtypes
 from flambeau.core.dtype import FLOAT, INTEGER
 from flambeau.core.errors import OpError, complaint
-from flambeau.ops import order
+from flambeau.ops import order, sorting
 from flambeau.ops.dims import normal_dim
 from flambeau.ops.reductions import reduced_shape
 from flambeau.tensor import return_types
@@ -28,6 +28,21 @@ from flambeau.tensor.tensor import Tensor
 # Medians and modes ---------------------------------------------------------------------------
 
 
+def median_places(x, d: int, ignore_nan: bool):
+    """Where the lower median of each line along d is; NaN sorts last, so the first NaN is at the
+    place that counts the others."""
+    _, places = sorting.sort(x, dim=d, descending=False)
+    middle = (x.shape[d] - 1) // 2
+    if x.dtype.category != FLOAT:
+        return places.narrow(d, middle, 1)
+    count = (x == x).sum(d, keepdim=True)
+    if ignore_nan:
+        at = (count - 1).clamp(min=0) // 2
+    else:
+        at = where(count < x.shape[d], count, middle)
+    return places.gather(d, at)
+
+
 def ordered(name: str, full, along, result_type, doc: str):
     """`name(input)` of all elements, and `name(input, dim, keepdim)` with indices."""
 
@@ -35,8 +50,14 @@ def ordered(name: str, full, along, result_type, doc: str):
         has_order(name, input, bools=False)
         if dim is None:
             return full(input, dim=tuple(range(input.ndim)), keepdim=False)
-        return result_type(*along(input, dim=normal_dim(name, dim, input.ndim),
-                                  keepdim=bool(keepdim)))
+        d = normal_dim(name, dim, input.ndim)
+        if not input.ndim or not input.numel():
+            return result_type(*along(input, dim=d, keepdim=bool(keepdim)))
+        places = median_places(input.detach(), d, name == "nanmedian")
+        values = input.gather(d, places)
+        if not keepdim:
+            values, places = values.squeeze(d), places.squeeze(d)
+        return result_type(values, places)
 
     function.__name__, function.__doc__ = name, doc
     return public(function, name=name)

@@ -36,6 +36,14 @@ ANY = [  # of one tensor {a}, of any dtype
     "{a}.flip(0) if {a}.ndim else {a}",
     "torch.where({a} > 0, {a}, 0)",
     "torch.cat([{a}.reshape(-1), {a}.reshape(-1)])",
+    "{a}.float().tanh().logsumexp(-1) if {a}.ndim and {a}.shape[-1] else {a}",
+    "{a}.masked_fill({a} < 0, 1)",
+    "({a}.float() / 3).sigmoid().log1p()",
+    "{a}.roll(1)",
+    "{a}.float().abs().sqrt()",
+    "{a}.long().bitwise_and(5)",
+    "{a}.reshape(-1).repeat(2)",
+    "{a}.eq(1).any()",
 ]
 WIDE = [  # of one tensor with dimensions
     "{a}.sum(0)",
@@ -50,6 +58,22 @@ WIDE = [  # of one tensor with dimensions
     "{a}[..., 1:]",
     "{a}[..., -1] if {a}.shape[-1] else {a}",
     "{a}.narrow(0, 0, {a}.shape[0] // 2)",
+    "{a}.float().tanh().sort(-1)[0]",
+    "{a}.float().tanh().topk(min(2, {a}.shape[-1]), -1)[0]",
+    "{a}.index_select(0, torch.arange({a}.shape[0]).flip(0))",
+    "{a}.gather(-1, torch.zeros({a}.shape, dtype=torch.long))",
+    "torch.zeros({a}.shape).scatter_add(0, torch.zeros({a}.shape, dtype=torch.long), {a}.float())",
+    "{a}.argmax(-1) if {a}.shape[-1] else {a}",
+    "{a}.float().tanh().std(0)",
+    "{a}.float().tanh().cumprod(-1)",
+    "torch.nn.functional.pad({a}, (1, 2))",
+    "{a}.unfold(-1, 2, 1) if {a}.shape[-1] > 1 else {a}",
+    "{a}.tril() if {a}.ndim > 1 else {a}",
+    "{a}.diagonal() if {a}.ndim > 1 else {a}",
+    "{a}.chunk(2, -1)[0]",
+    "torch.stack([{a}, {a} * 2], -1)",
+    "{a}.float().norm(dim=-1, keepdim=True)",
+    "{a}.repeat_interleave(2, 0)",
     "({a}.float().tanh() @ {a}.float().tanh().transpose(-1, -2)) if {a}.ndim > 1 else {a}",
 ]
 PAIRS = [
@@ -58,9 +82,17 @@ PAIRS = [
     "torch.maximum({a}, {b})",
     "torch.minimum({a}, {b})",
     "{a}.float().tanh() - {b}.float().tanh()",
+    "torch.where({a} > {b}, {a}, {b})",
+    "torch.addcmul({a}.float(), {a}.float(), {b}.float().tanh())",
+    "torch.lerp({a}.float().tanh(), {b}.float().tanh(), 0.3)",
+    "{a}.eq({b})",
+    "({a}.float().tanh() - {b}.float().tanh()).square().mean()",
+    "torch.outer({a}.float().reshape(-1)[:9].tanh(), {b}.float().reshape(-1)[:9].tanh())",
+    "torch.bucketize({a}.float(), {b}.float().reshape(-1).sort()[0])",
 ]
 WRITES = ["{a}.mul_(2)", "{a}.add_(1)", "{a}.copy_({a} + 1)", "{a}.zero_()"]
-WIDE_WRITES = ["{a}[..., ::2].mul_(3)", "{a}[:1].add_(2)", "{a}.transpose(0, -1).add_(1)"]
+WIDE_WRITES = ["{a}[..., ::2].mul_(3)", "{a}[:1].add_(2)", "{a}.transpose(0, -1).add_(1)",
+               "{a}[{a} > 1] = 0", "{a}[-1:] = {a}[:1]", "{a}.select(-1, 0).zero_()"]  # fmt: skip
 
 
 @st.composite

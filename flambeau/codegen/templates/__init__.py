@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from flambeau.codegen import target
 from flambeau.codegen.templates import tuning
+from flambeau.codegen.templates.affine_scan import AffineScan, AffineScanSpec
 from flambeau.codegen.templates.attention import AttentionForward
 from flambeau.codegen.templates.attention_backward import AttentionBackward
 from flambeau.codegen.templates.attention_spec import AttentionSpec
@@ -217,3 +218,16 @@ def _recurrent(kind: str, spec: RecurrentSpec, chosen: target.Target, threads: i
         return generator(module, "recurrent", spec, chosen).emit()
 
     return build(chosen, f"recurrent_{kind}", emit, parameters=(spec, threads))
+
+
+def scan(spec: AffineScanSpec) -> Program:
+    """out[k] = a[k] + b[k] out[k - 1] as ``program(a, b, out)``."""
+    return _scan(spec, target.host())
+
+
+@functools.lru_cache(maxsize=1024)
+def _scan(spec: AffineScanSpec, chosen: target.Target) -> Program:
+    def emit(module: Module) -> Kernel:
+        return AffineScan(module, "scan", spec, chosen).emit()
+
+    return build(chosen, "scan", emit, parameters=(spec,))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from flambeau.core.spec import Spec
 from flambeau.eager import plans
 from flambeau.eager.native import nests
+from flambeau.eager.native.affine_scans import scan_call
 from flambeau.eager.native.attentions import attention_call
 from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import NAMES, conv_call
@@ -29,6 +30,7 @@ CALLS: dict[str, Callable[..., NativeCall | None]] = {
     **dict.fromkeys(NAMES, conv_call),
     **dict.fromkeys(("max_pool", "max_pool_backward", "sum_pool", "sum_unpool"), pool_call),
     **dict.fromkeys(("sort", "topk"), sort_call),
+    "recurrence": scan_call,
     **dict.fromkeys(RECURRENT, recurrent_call),
     **dict.fromkeys(("attention", "attention_backward"), attention_call),
 }

@@ -61,7 +61,7 @@ def matrices(draw):
 def laid(array, how):
     """The array as a tensor: contiguous, transposed or with gaps."""
     if how == 1:
-        return torch.from_numpy(np.ascontiguousarray(array.T)).t()
+        return torch.from_numpy(np.array(array.T, order="C")).t()  # a copy, for one row too
     if how == 2:
         wide = np.zeros((array.shape[0], 2 * array.shape[1]), array.dtype)
         wide[:, ::2] = array
