@@ -37,7 +37,7 @@ class Guard:
         return DESCRIBE[self.kind](self.expected)
 
     def __repr__(self) -> str:
-        return f"{self.source!r}: {self.wanted()}"
+        return self.wanted() if self.source is None else f"{self.source!r}: {self.wanted()}"
 
 
 def _short(value: Any) -> str:
@@ -62,7 +62,7 @@ DESCRIBE: dict[str, Callable[[Any], str]] = {
     "apart": lambda e: "share memory in the same way",
     "like": lambda e: f"is {e[0].__name__} {e[1].dtype.name}{list(e[4])}",
     "tensor": lambda e: f"is {e[0].__name__} {e[1]!r}" + (" requiring grad" if e[2] else ""),
-    "symbolic": lambda e: f"a condition on numbers is {e[1]}",
+    "symbolic": lambda e: f"{e[0]!r} is {e[1]}",
 }
 
 

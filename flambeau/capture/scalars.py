@@ -21,6 +21,8 @@ from flambeau.core.spec import WEAK
 from flambeau.graph import Equation, Value
 from flambeau.graph.numbers import FUNCTIONS, PREFIX
 
+SIGNS = dict(add="+", sub="-", mul="*", truediv="/", floordiv="//", mod="%", pow="**")
+SIGNS |= dict(lt="<", le="<=", gt=">", ge=">=", eq="==", ne="!=")
 UNKNOWN: Any = object()
 """The hint of a number that only the running graph knows."""
 
@@ -49,6 +51,15 @@ class Term:
             self.mark = (name, *sorted((f for a in args for f in _factors(a)), key=repr))
         elif name:
             self.mark = (name, *map(_mark, args))
+
+    def __repr__(self) -> str:
+        if self.source is not None:
+            return repr(self.source)
+        if not self.name:
+            return "<number of the graph>"
+        parts = [repr(a) for a in self.args]
+        sign = SIGNS.get(self.name)
+        return f"({f' {sign} '.join(parts)})" if sign else f"{self.name}({', '.join(parts)})"
 
     def text(self, writer: Writer) -> str:
         """Python text over the paths; only for numbers that are known before the graph runs."""
@@ -249,12 +260,16 @@ def _install(cls: type) -> None:
     for name in (*COMPARISONS, "neg", "pos", "abs", "round", "floor", "ceil"):
         setattr(cls, f"__{name}__", _method(name))
     for name in (
-        "__bool__ __int__ __float__ __index__ __hash__ __repr__ __str__ __format__ __trunc__ "
+        "__int__ __float__ __index__ __hash__ __repr__ __str__ __format__ __trunc__ "
         "__and__ __or__ __xor__ __rand__ __ror__ __lshift__ __rshift__ __invert__ __divmod__ "
         "__rdivmod__ is_integer as_integer_ratio hex bit_length"
     ).split():
         if hasattr(cls, name):
             setattr(cls, name, _concrete_method(name))
+
+
+def _truth(self: Any) -> bool:
+    return computed("ne", self, 0)
 
 
 def _identity_hash(self: Any) -> int:
@@ -263,6 +278,7 @@ def _identity_hash(self: Any) -> int:
 
 _install(SymbolicFloat)
 _install(SymbolicInt)
+SymbolicInt.__bool__ = SymbolicFloat.__bool__ = _truth  # type: ignore[method-assign]
 SymbolicInt.__hash__ = _identity_hash  # type: ignore[method-assign]
 SymbolicInt.__index__ = lambda self: self  # type: ignore[method-assign]
 NUMBER_OPERATORS = {n: n for n in ("add sub mul truediv floordiv mod pow".split())}

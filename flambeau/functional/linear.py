@@ -129,7 +129,10 @@ def one_hot(tensor, num_classes=-1):
         raise OpError(
             complaint("one_hot", "can not infer total number of classes from empty tensor")
         )
-    if tensor.numel() and tensor._array is not None:
+    if tensor._array is not None and not has_values(tensor) and num_classes > 0:
+        must = f"class values must be within [0, {num_classes - 1}]"
+        ensure((tensor >= 0) & (tensor < num_classes), OpError, "one_hot", must)
+    elif tensor.numel() and tensor._array is not None:
         if int(tensor.min()) < 0:
             raise OpError(complaint("one_hot", "class values must be non-negative"))
         if num_classes == -1:

@@ -144,10 +144,10 @@ view = primitive("view", meta=view_meta, vjp=dict(x=view_vjp), kind="view", samp
 
 def slice_meta(x: Spec, *, dim, start, stop, step):
     """Elements start, start + step, .. below stop; all three already within bounds."""
-    count = max(0, -(-(stop - start) // step))
+    count = max(0, (stop - start + (step - 1)) // step)
     shape = [count if d == dim else n for d, n in enumerate(x.shape)]
     strides = [s * step if d == dim else s for d, s in enumerate(x.strides)]
-    return strided(x, shape, strides, start * x.strides[dim] if count else 0)
+    return strided(x, shape, strides, start * x.strides[dim] if count > 0 else 0)
 
 
 def slice_vjp(ct, _x, dim, start, stop, step):

@@ -143,12 +143,12 @@ def arange(
     if end is None:
         start, end = 0, start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
-    if not all(math.isfinite(v) for v in (start, end)):
+    if not all(isinstance(v, int) or math.isfinite(v) for v in (start, end)):
         raise OpError(
             complaint("arange", "start and end must be finite", dict(start=start, end=end))
         )
     if dtype is not None and dtype.category == dtypes.INTEGER:
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = (v if isinstance(v, int) else int(v) for v in (start, end, step))
     if step == 0:
         raise OpError(complaint("arange", "step must be nonzero"))
     if (end - start) * step < 0:
@@ -160,11 +160,15 @@ def arange(
             )
         )
     whole = all(isinstance(v, int) for v in (start, end, step))
-    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    if whole:
+        span, stride = (end - start, step) if step > 0 else (start - end, -step)
+        count = (span + (stride - 1)) // stride
+    else:
+        count = math.ceil((end - start) / step)
     t = creation.arange(
         start=start,
         step=step,
-        count=int(count),
+        count=count,
         device=device_of(device),
         dtype=dtype or (dtypes.int64 if whole else dtypes.default_dtype()),
     )

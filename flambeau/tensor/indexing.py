@@ -17,8 +17,10 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.errors import ArgumentError, IndexOutOfRange, ValueRangeError, complaint
 from flambeau.ops import views
 from flambeau.ops.casts import convert, copy
+from flambeau.ops.choice import where
 from flambeau.ops.gathering import index as index_primitive
 from flambeau.ops.gathering import index_put, nonzero_of
+from flambeau.tensor.ensuring import has_values
 from flambeau.tensor.interop import tensor
 from flambeau.tensor.overrides import handle, switch
 from flambeau.tensor.shaping import unsqueezed
@@ -54,6 +56,9 @@ def setitem(self: Tensor, key, value) -> None:
             return
     if isinstance(value, (np.ndarray, np.generic, list, tuple)):
         value = tensor(value, dtype=self.dtype)
+    if is_unknown_mask(key) and (not isinstance(value, Tensor) or value.numel() == 1):
+        fill(self, key, value)
+        return
     x, indices = viewed(self, key)
     if not isinstance(value, (Tensor, int, float, complex)):
         raise ArgumentError(
@@ -72,6 +77,27 @@ def setitem(self: Tensor, key, value) -> None:
     context.bind_inplace(
         index_put, x, (x, value, *[indices[d] for d in dims]), dict(dims=dims, accumulate=False)
     )
+
+
+def is_unknown_mask(key) -> bool:
+    """A boolean mask in a graph: how many elements it picks is not known."""
+    return (
+        isinstance(key, Tensor)
+        and key.dtype is dtypes.bool
+        and key.ndim > 0
+        and not (key._array is None or has_values(key))
+    )
+
+
+def fill(x: Tensor, mask: Tensor, value) -> None:
+    """x <- value where the mask, which covers the leading dimensions, is true."""
+    check_mask(x, 0, mask)
+    if isinstance(value, Tensor):
+        value = convert(value.reshape(()), dtype=x.dtype)
+    else:
+        value = tensor(value, dtype=x.dtype)
+    mask = mask.reshape((*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+    context.bind_inplace(where, x, (mask, value, x), {})
 
 
 def trimmed(value, rank: int):
@@ -94,7 +120,7 @@ def viewed(x: Tensor, key) -> tuple[Tensor, dict[int, Tensor]]:
         elif kind is slice:
             x = sliced(x, dim, part)
             dim += 1
-        elif kind is int:
+        elif kind is int or isinstance(part, int):
             x = select(x, dim, part)
         elif part.ndim == 0 and part.dtype is dtypes.bool:
             x = unsqueezed(x, dim)
@@ -145,6 +171,8 @@ def plain_part(x: Tensor, part):
         return part
     if part is True or part is False:
         return tensor(part, device=x.device)
+    if isinstance(part, int):
+        return part
     if isinstance(part, Tensor):
         if part.dtype.category > dtypes.INTEGER:
             raise IndexOutOfRange(
@@ -174,8 +202,8 @@ def plain_part(x: Tensor, part):
     )
 
 
-def mask_columns(x: Tensor, dim: int, mask: Tensor) -> list[Tensor]:
-    """A boolean mask as one index tensor per dimension that it covers."""
+def check_mask(x: Tensor, dim: int, mask: Tensor) -> None:
+    """Refuse a mask of another shape than the dimensions that it covers."""
     if tuple(x.shape[dim : dim + mask.ndim]) != tuple(mask.shape):
         raise IndexOutOfRange(
             complaint(
@@ -184,6 +212,11 @@ def mask_columns(x: Tensor, dim: int, mask: Tensor) -> list[Tensor]:
                 dict(mask=list(mask.shape), tensor=list(x.shape), dimension=dim),
             )
         )
+
+
+def mask_columns(x: Tensor, dim: int, mask: Tensor) -> list[Tensor]:
+    """A boolean mask as one index tensor per dimension that it covers."""
+    check_mask(x, dim, mask)
     found = nonzero_of(mask._array)
     return [from_array(np.ascontiguousarray(found[:, k])) for k in range(mask.ndim)]
 
