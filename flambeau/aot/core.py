@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flambeau.graph import Equation, Graph, Value
+from flambeau.graph.numbers import is_number
 from flambeau.graph.passes import memory, without_dead_code
 
 
@@ -32,9 +33,23 @@ def split(graph: Graph) -> Split:
         if value in made:
             roots[value] = None
     core = without_dead_code(graph.replaced(outputs=tuple(roots)))
+    views |= sizes_of(views, made)
     taken = [e for e in graph.equations if e in views]
     finish = Graph((*roots, *graph.inputs), taken, graph.outputs, graph.constants)
     return Split(core, finish)
+
+
+def sizes_of(views: set[Equation], made: dict[Value, Equation]) -> set[Equation]:
+    """The equations on numbers that give the views their sizes and places."""
+    found: set[Equation] = set()
+    pending = list(views)
+    while pending:
+        for value in pending.pop().uses():
+            equation = made.get(value)
+            if equation is not None and is_number(equation.op) and equation not in found:
+                found.add(equation)
+                pending.append(equation)
+    return found
 
 
 def owners(graph: Graph) -> list[Value]:

@@ -251,6 +251,11 @@ SHIFTS = (2, 5, 1, 3, 4, 6, 7, 8, 10, 12, 16, 20, 30, 32, 60, 64, 100, 128, 1000
 SECOND_CAPTURES = 3
 
 
+def _never_run(*graph: Any) -> Callable[..., Any]:
+    """The backend of a second capture, whose numbers do not fit the tensors."""
+    return _never_run
+
+
 def forget_symbolic_specs() -> None:
     """Specs with symbolic sizes mean something in one capture only."""
     for key in [k for k in tuple(_interned) if any(map(is_symbol, k[1]))]:
@@ -272,9 +277,10 @@ def capture(frozen: Frozen, options: Options) -> Captured:
         return captured
     decided = [g.expected for g in captured.guards if g.kind == "symbolic"]
     fitting = (n for n in SHIFTS if all(term.holds_for(n, answer) for term, answer in decided))
+    unmade = options._replace(backend=_never_run, differentiable=_never_run)
     for shift in itertools.islice(fitting, SECOND_CAPTURES):
         try:
-            again = _captured(frozen, options, shift)
+            again = _captured(frozen, unmade, shift)
         except (SkipFrame, Exception):
             continue
         if again.form == captured.form:

@@ -11,7 +11,7 @@ and higher derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -169,12 +169,23 @@ def is_plain(*tensors: Tensor | None) -> bool:
     )
 
 
-def is_one_op(sizes: Sequence[int], operands: Sequence[Tensor | None]) -> bool:
+class Uniform(NamedTuple):
+    """The sizes of a batch whose sequences all have `steps` steps; neither need be known yet."""
+
+    batch: int
+    steps: int
+
+
+Sizes = Sequence[int] | Uniform
+
+
+def is_one_op(sizes: Sizes, operands: Sequence[Tensor | None]) -> bool:
     """Sequences of one length without projection, in one dtype, seen by no context."""
     *states, w_hr = operands
     kind = operands[0].dtype  # type: ignore[union-attr]
+    first, last = (sizes.batch,) * 2 if isinstance(sizes, Uniform) else (sizes[0], sizes[-1])
     return context.state.top is None and w_hr is None and kind in (float32, float64) and (
-        0 < sizes[0] == sizes[-1] and all(t is None or t.dtype is kind for t in states))
+        0 < first == last and all(t is None or t.dtype is kind for t in states))
 
 
 def whole_sequence(
@@ -196,13 +207,16 @@ def whole_sequence(
 
 
 def run_direction(
-    kind: str, sizes: Sequence[int], reverse: bool, rows: Tensor, state: State, w: LayerWeights
+    kind: str, sizes: Sizes, reverse: bool, rows: Tensor, state: State, w: LayerWeights
 ) -> tuple[Tensor, State]:
     """(output rows, last state) of one direction of a layer."""
     gates = w.of_input(rows)
     operands = (gates, state[0], state[1] if len(state) > 1 else None, w.w_hh, w.b_hh, w.w_hr)
     if is_one_op(sizes, operands):
-        return whole_sequence(kind, len(sizes), reverse, gates, state, w)
+        steps = sizes.steps if isinstance(sizes, Uniform) else len(sizes)
+        return whole_sequence(kind, steps, reverse, gates, state, w)
+    if isinstance(sizes, Uniform):
+        sizes = [sizes.batch] * sizes.steps
     if is_plain(*operands):
         out, *last = Direction.apply(kind, tuple(sizes), reverse, *operands)
         return out, tuple(last)
@@ -245,7 +259,7 @@ def run_backward(
 def run_layers(
     kind: str,
     rows: Tensor,
-    sizes: Sequence[int],
+    sizes: Sizes,
     start: State,
     layers: Sequence[Sequence[LayerWeights]],
     dropout: float,
@@ -288,12 +302,12 @@ def network(kind: str, *args: Any) -> tuple[Tensor, State]:
     packed = isinstance(args[3], (list, tuple))
     if packed:
         rows, batch_sizes, hx, params, has_biases, num_layers, dropout, train, both = args
-        sizes = batch_sizes.tolist()
+        sizes: Sizes = batch_sizes.tolist()
     else:
         x, hx, params, has_biases, num_layers, dropout, train, both, batch_first = args
         x = x.transpose(0, 1) if batch_first else x
         steps, batch = x.shape[:2]
-        sizes = [batch] * steps
+        sizes = Uniform(batch, steps)
         rows = x.reshape(steps * batch, x.shape[2])
     start = (hx,) if isinstance(hx, Tensor) else tuple(hx)
     layers = grouped(params, has_biases, num_layers, both)

@@ -92,7 +92,8 @@ def randperm(n, *, generator=None, dtype=dtypes.int64, layout=None, device=None,
     """A random permutation of 0 .. n - 1."""
     if n < 0:
         raise OpError(complaint("randperm", "n must be non-negative", dict(n=n)))
-    return primitives.randperm(n=int(n), dtype=dtype or dtypes.int64, device=device_of(device),
+    n = n if isinstance(n, int) else int(n)
+    return primitives.randperm(n=n, dtype=dtype or dtypes.int64, device=device_of(device),
                                generator=generator)
 
 

@@ -208,8 +208,9 @@ def linspace(
     kind = dtype or dtypes.default_dtype()
     if isinstance(start, complex) or isinstance(end, complex):
         kind = dtype or kind.to_complex()
+    steps = steps if isinstance(steps, int) else int(steps)
     t = creation.linspace(
-        start=start, end=end, steps=int(steps), dtype=kind, device=device_of(device)
+        start=start, end=end, steps=steps, dtype=kind, device=device_of(device)
     )
     return t.requires_grad_() if requires_grad else t
 

@@ -6,6 +6,11 @@ import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau import nn
 from flambeau.compile import records
+from flambeau.compile.sites import Site
+
+
+def not_captured(site, *call):
+    raise AssertionError(f"{site.code.co_qualname} runs as plain Python")
 
 
 def drawn(*shape, seed=0):
@@ -17,6 +22,7 @@ TABLE = drawn(40, 4)
 SEEN = torch.tril(torch.ones(40, 40)).view(1, 1, 40, 40)
 EMBED, LAYER = nn.Embedding(40, 4), nn.Linear(4, 4)
 ATTEND = nn.MultiheadAttention(4, 2, batch_first=True)
+MEMORY = nn.LSTM(4, 4, batch_first=True)
 CLASSES = torch.tensor([0, 1, 3])
 
 CASES = {
@@ -45,14 +51,20 @@ CASES = {
     "linear": lambda a, n: LAYER(a).sum() / n,
     "einsum": lambda a, n: torch.einsum("ij,kj->ik", a, a),
     "one hot": lambda a, n: F.one_hot(torch.zeros(n, dtype=torch.long), 4) * a,
+    "long short-term memory": lambda a, n: MEMORY(a[None])[0],
+    "view at the end": lambda a, n: LAYER(a).view(n * 2, -1).mT,
+    "equal steps": lambda a, n: torch.linspace(0, 1, n)[:, None] * a,
     "pairs": lambda a, n: (a[:, None] - a[None]).pow(2).sum(-1),
 }
 
 
+@pytest.mark.parametrize("backend", ["eager", "native"])
 @pytest.mark.parametrize("name", CASES)
-def test_sizes_need_no_other_capture(name):
+def test_sizes_need_no_other_capture(name, backend, monkeypatch):
+    monkeypatch.setattr(Site, "plain", not_captured)
     function, seen = CASES[name], []
-    compiled = torch.compile(lambda a: function(a, a.shape[0]), backend="eager", fullgraph=True)
+    how = {"backend": backend, "mode": "sync", "fullgraph": True}
+    compiled = torch.compile(lambda a: function(a, a.shape[0]), **how)
     records.collected.append(seen)
     for n in (4, 6, 5, 9, 7, 16):
         a = drawn(n, 4, seed=n).requires_grad_()
