@@ -26,7 +26,8 @@ _missing = missing_name(__name__)
 
 def __getattr__(name: str):
     if name in _HOME:
-        return getattr(importlib.import_module(f"flambeau.autograd.{_HOME[name]}"), name)
+        module = importlib.import_module(f"flambeau.autograd.{_HOME[name]}")
+        return globals().setdefault(name, getattr(module, name))
     if name == "Variable":
         from flambeau.tensor.tensor import Tensor
 

@@ -44,6 +44,7 @@ class Run:
     cut      nodes one of whose cotangents is in pieces
     waiting  leaf with hooks -> uses still to come and the sum so far: its hooks see the total once
     wanted   what `autograd.grad` asked for: edge -> positions; None when accumulating into leaves
+    ran      nodes whose rules have run, where a recorder wants to know
     """
 
     def __init__(self, wanted: dict | None, keep_graph: bool, create_graph: bool):
@@ -57,6 +58,7 @@ class Run:
         self.found: dict[tuple[int, int], Tensor] = {}
         self.relevant: set[Node] | None = None
         self.keep_graph, self.create_graph = keep_graph, create_graph
+        self.ran: list[Node] | None = None
 
     def start(self, edges: Sequence, cts: Sequence[Tensor]) -> None:
         roots = [e[0] for e in edges if e is not None and e[1] >= 0]
@@ -148,6 +150,8 @@ class Run:
             grads = run_node_hooks(node, "post", list(grads), cts)
         if anomaly.enabled:
             anomaly.check_backward(node, grads)
+        if self.ran is not None:
+            self.ran.append(node)
         if not self.keep_graph:
             node.release()
         return grads
@@ -351,11 +355,12 @@ def run_backward(tensors: Sequence[Tensor], cts: Sequence[Tensor], keep_graph: b
     known = NEVER if seen is None else replays.find(seen.key)
     if isinstance(known, Replay):
         settle(run, seen, wanted, known.run(seen, keep_graph))
-    elif known is SEEN and not keep_graph:
-        recorder = Recorder(seen.inputs)
+    elif known is SEEN:
+        recorder, run.ran = Recorder(seen.inputs), []
         with executing(recorder):
             walk(run, edges, cts)
-        replays.keep(seen.key, recorder.replay(seen, outcome(run, seen, wanted)) or NEVER)
+        made = recorder.replay(seen, run.ran, outcome(run, seen, wanted))
+        replays.keep(seen.key, made or NEVER)
     else:
         seen = None  # and with it the inputs: the walk lets go of what it has used
         walk(run, edges, cts)

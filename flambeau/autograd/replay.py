@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from flambeau.autograd.node import Node
 from flambeau.autograd.outline import Outline
 from flambeau.autograd.views import bump
 from flambeau.core.context import state
@@ -150,13 +151,17 @@ class Recorder(EagerExecutor):
         else:
             self.lines.append(Line(plan, operands, made, several))
 
-    def replay(self, outline: Outline, results: Sequence[Tensor | None]) -> Replay | None:
-        """What makes the same `results` from the inputs of another pass."""
+    def replay(
+        self, outline: Outline, ran: list[Node], results: Sequence[Tensor | None]
+    ) -> Replay | None:
+        """What makes the same `results` from the inputs of another pass. `ran` are the nodes whose
+        rules the pass has called: it frees what they have saved, unless the graph is kept."""
         places = [None if t is None else self.find(t) for t in results]
         unknown = any(t is not None and p is None for t, p in zip(results, places))
         if unknown or not self.fits or next(interop.reads) != self.reads + 1:
             return None
-        released = [k for k, n in enumerate(outline.nodes) if getattr(n, "saved", 0) is None]
+        done = set(ran)
+        released = [k for k, node in enumerate(outline.nodes) if node in done]
         return Replay(written(self.lines, self.given, places), released)
 
 

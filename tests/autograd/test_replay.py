@@ -133,6 +133,18 @@ def test_a_kept_graph_goes_on(fresh):
         torch.testing.assert_close(x.grad, 2 * x.detach().exp())
 
 
+def test_a_pass_that_keeps_its_graph_is_replayed_and_frees_when_it_does_not(fresh):
+    x = numbers(3).requires_grad_()
+    y = x.exp().sum()
+    for _ in range(4):
+        (found,) = torch.autograd.grad(y, x, retain_graph=True)
+        torch.testing.assert_close(found, x.detach().exp())
+    assert replayed(fresh) == 1
+    torch.autograd.grad(y, x)
+    with pytest.raises(AutogradError, match="freed"):
+        torch.autograd.grad(y, x)
+
+
 def test_nodes_beyond_what_was_asked_for_keep_their_values(fresh):
     x = numbers(3).requires_grad_()
     for _ in range(4):
