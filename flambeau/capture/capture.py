@@ -18,6 +18,7 @@ from flambeau.capture.breaks import GraphBreak, NeedGradients, SkipFrame, UserEr
 from flambeau.capture.bytecodes import UnknownBytecode
 from flambeau.capture.effects import write_effects
 from flambeau.capture.guards import Guard, Wanted
+from flambeau.capture.instructions import program
 from flambeau.capture.interpreter.frame import Frame
 from flambeau.capture.interpreter.run import Interpreter, Stop
 from flambeau.capture.outputs import Outputs, recorded_runner
@@ -125,7 +126,9 @@ class Attempt:
         for k, (name, value) in enumerate(zip(frozen.names, frozen.values)):
             source = Source(None, "local", name)
             if k >= bound:
-                stack.append(session.wrap(value, source))
+                last = k == len(frozen.names) - 1
+                unread = last and self._passes_on()
+                stack.append(Unseen(value, source) if unread else session.wrap(value, source))
             elif isinstance(value, types.CellType) and name in frozen.code.co_cellvars:
                 session.note(value, source)
                 slots[name] = value
@@ -139,6 +142,15 @@ class Attempt:
             values = iter(stack)
             frame.stack.extend(NULL if null else next(values) for null in frozen.start.nulls)
         return frame
+
+    def _passes_on(self) -> bool:
+        """Whether the resumed frame only stores or returns what the instruction before has given:
+        that is no reason to guard it."""
+        assert self.frozen.start is not None
+        instructions, at = program(self.frozen.code), self.frozen.start.index
+        while instructions[at].name == "NOP":
+            at += 1
+        return instructions[at].name in ("STORE_FAST", "RETURN_VALUE", "POP_TOP")
 
     def interpret(self) -> None:
         """Run the frame; afterwards the thread's switches are as before."""
