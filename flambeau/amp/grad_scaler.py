@@ -111,7 +111,7 @@ class GradScaler:
 
     def _unscaled(self, optimizer: Optimizer, inverse: float) -> dict[Any, Tensor]:
         """Multiply the gradients by `inverse`; 1.0 for each device where one was not finite."""
-        bad: dict[Any, list[Tensor]] = {}
+        finite: dict[Any, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 grad = param.grad
@@ -121,9 +121,12 @@ class GradScaler:
                     must, hint = "gradients must not be float16", "Keep parameters in float32."
                     facts = {"dtype": grad.dtype}
                     raise ValueRangeError(complaint("GradScaler.unscale_", must, facts, hint))
-                bad.setdefault(grad.device, []).append(isfinite(grad).all().logical_not())
+                finite.setdefault(grad.device, []).append(isfinite(grad).all())
                 grad.mul_(inverse)
-        return {device: stack(flags).any().to(float32) for device, flags in bad.items()}
+        return {
+            device: stack(flags).all().logical_not().to(float32)
+            for device, flags in finite.items()
+        }
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, unless a gradient is infinite or NaN; unscales first if needed."""
