@@ -8,7 +8,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
 from flambeau.functional.losses import reduced
 from flambeau.functional.register import functional
-from flambeau.ops import choice
+from flambeau.ops import paths
 from flambeau.tensor.factories import arange
 from flambeau.tensor.interop import as_tensor
 from flambeau.tensor.joining import cat, stack
@@ -52,21 +52,13 @@ def lifted(log_a, log_b):
     return (total.masked_fill(dead, 1.0).log() + safe).masked_fill(dead, -math.inf)
 
 
-def path_scores(log_probs, labels, skip, input_lengths: list[int]):
+def scores_of_paths(log_probs, labels, skip, input_lengths: list[int]):
     """Log-probability of all paths that end in each position of the extended target."""
-    n, width = labels.shape
-    step = log_probs.gather(2, labels.unsqueeze(0).expand((log_probs.shape[0], n, width)))
-    start = step.new_full((n, width), -math.inf)
-    first = [0, 1] if width > 1 else [0]
-    alpha = cat([step[0][:, first], start[:, len(first):]], 1)
-    lengths = as_tensor(input_lengths).reshape((n, 1))
-    alpha = alpha.masked_fill(lengths == 0, -math.inf)
-    for t in range(1, log_probs.shape[0]):
-        one = cat([start[:, :1], alpha[:, :-1]], 1)
-        two = cat([start[:, :2], alpha[:, :-2]], 1)[:, :width]
-        total = lifted(lifted(alpha, one), two.masked_fill(~skip, -math.inf))
-        alpha = choice.where(lengths > t, total + step[t], alpha)
-    return alpha
+    steps, (n, width) = log_probs.shape[0], labels.shape
+    if not steps:
+        return log_probs.new_full((n, width), -math.inf)
+    step = log_probs.gather(2, labels.unsqueeze(0).expand((steps, n, width)))
+    return paths.path_scores(step, skip, as_tensor(input_lengths))
 
 
 @functional(toplevel=True)
@@ -86,7 +78,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     labels = extended(padded_targets(targets, sizes), blank)
     skip = cat([labels[:, :2] != labels[:, :2], (labels[:, 2:] != labels[:, :-2])
                 & (labels[:, 2:] != blank)], 1)[:, :labels.shape[1]]
-    alpha = path_scores(log_probs, labels, skip, inputs)
+    alpha = scores_of_paths(log_probs, labels, skip, inputs)
     ends = as_tensor(sizes).reshape((-1, 1)) * 2
     last = alpha.gather(1, ends)
     before = alpha.gather(1, (ends - 1).clamp(min=0)).masked_fill(ends == 0, -math.inf)
