@@ -58,7 +58,7 @@ def scores_of_paths(log_probs, labels, skip, input_lengths: list[int]):
     if not steps:
         return log_probs.new_full((n, width), -math.inf)
     step = log_probs.gather(2, labels.unsqueeze(0).expand((steps, n, width)))
-    return paths.path_scores(step, skip, as_tensor(input_lengths))
+    return paths.path_scores(step, skip.contiguous(), as_tensor(input_lengths))
 
 
 @functional(toplevel=True)

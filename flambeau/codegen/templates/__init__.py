@@ -24,6 +24,7 @@ from flambeau.codegen.templates.entry import Kernel, build
 from flambeau.codegen.templates.epilogue import Epilogue, named
 from flambeau.codegen.templates.gemm_kernel import emit_gemm
 from flambeau.codegen.templates.gemm_plan import GemmSpec, Plan, is_better_swapped, normalised
+from flambeau.codegen.templates.path_scores import PathScores, PathSpec
 from flambeau.codegen.templates.pool_spec import PoolSpec
 from flambeau.codegen.templates.recurrent_spec import RecurrentSpec
 from flambeau.codegen.templates.sorting import Sorting, SortSpec
@@ -231,3 +232,16 @@ def _scan(spec: AffineScanSpec, chosen: target.Target) -> Program:
         return AffineScan(module, "scan", spec, chosen).emit()
 
     return build(chosen, "scan", emit, parameters=(spec,))
+
+
+def paths(spec: PathSpec) -> Program:
+    """Forward as ``program(step, skip, lengths, scores)``; the gradient takes `ct` before these."""
+    return _paths(spec, target.host())
+
+
+@functools.lru_cache(maxsize=1024)
+def _paths(spec: PathSpec, chosen: target.Target) -> Program:
+    def emit(module: Module) -> Kernel:
+        return PathScores(module, "paths", spec, chosen).emit()
+
+    return build(chosen, "paths", emit, parameters=(spec,))

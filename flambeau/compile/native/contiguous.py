@@ -71,6 +71,7 @@ WALKABLE = {
     "linear": in_linear,
     "matmul": in_matmul,
     **dict.fromkeys(("attention", "attention_backward"), in_attention),
-    **dict.fromkeys(("sort", "topk", "recurrence", *recurrences.NAMES), is_dense),
+    **dict.fromkeys(("sort", "topk", "recurrence", "path_scores", "path_scores_backward",
+                     *recurrences.NAMES), is_dense),
 }
 """primitive -> can its kernel read an operand (its place, its spec) where it is?"""

@@ -12,6 +12,7 @@ from flambeau.eager.native.affine_scans import scan_call
 from flambeau.eager.native.attentions import attention_call
 from flambeau.eager.native.call import NativeCall
 from flambeau.eager.native.convolutions import NAMES, conv_call
+from flambeau.eager.native.path_scores import path_call
 from flambeau.eager.native.poolings import pool_call
 from flambeau.eager.native.products import is_small, linear_call, matmul_call
 from flambeau.eager.native.recurrences import NAMES as RECURRENT
@@ -31,6 +32,7 @@ CALLS: dict[str, Callable[..., NativeCall | None]] = {
     **dict.fromkeys(("max_pool", "max_pool_backward", "sum_pool", "sum_unpool"), pool_call),
     **dict.fromkeys(("sort", "topk"), sort_call),
     "recurrence": scan_call,
+    **dict.fromkeys(("path_scores", "path_scores_backward"), path_call),
     **dict.fromkeys(RECURRENT, recurrent_call),
     **dict.fromkeys(("attention", "attention_backward"), attention_call),
 }
