@@ -13,6 +13,8 @@ from typing import Any
 
 from flambeau.capture.sources import EXPRESSION, Source
 
+UNREADABLE = "AttributeError, LookupError, TypeError, ValueError, ArithmeticError"
+"""What reading a path, or computing with numbers found there, may raise."""
 LITERALS = (str, int, bool, bytes, type(None))
 
 
@@ -286,7 +288,7 @@ def write_guards(
         writer.line(f"if not ({test}): {failed}")
     more()
     writer.depth -= 1
-    writer.line(f"except (AttributeError, KeyError, IndexError, TypeError, ValueError): {failed}")
+    writer.line(f"except ({UNREADABLE}): {failed}")
 
 
 def failing(

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from flambeau.capture import modes, words
-from flambeau.capture.guards import Guard, Wanted, Writer, condition, parameter, write_guards
+from flambeau.capture.guards import (
+    UNREADABLE,
+    Guard,
+    Wanted,
+    Writer,
+    condition,
+    parameter,
+    write_guards,
+)
 from flambeau.capture.observation import OPEN, Observation
 from flambeau.capture.scalars import Term
 from flambeau.capture.sources import EXPRESSION, Source
@@ -133,7 +141,7 @@ class Settled:
             writer.line(f"if not ({open_condition(guard, writer)}): {miss}")
         texts = _reads(writer, recipe)
         writer.depth -= 1
-        errors = "(AttributeError, KeyError, IndexError, TypeError, ValueError)"
+        errors = f"({UNREADABLE})"
         writer.line(f"except {errors}: {miss}")
         _write_rest(writer, recipe, texts)
         return writer.function("program", recipe.parameters)

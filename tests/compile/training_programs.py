@@ -878,3 +878,23 @@ def embedding_bag_step():
     offsets = [torch.tensor(o) for o in ([0, 2], [0, 0], [0, 4], [0, 1])]
     calls = [(torch.tensor([1, 2, k, 4]), o) for k, o in enumerate(offsets)]
     return trained(net, calls)
+
+
+@program
+def quotient_that_loses_its_meaning_io():
+    count = torch.tensor(2.0)
+
+    def f(a, k):
+        count.fill_(k)
+        return a
+
+    def g(a, k):
+        if k and 1 / count.item() < 1:
+            return a * 2
+        return a
+
+    def both(a, k):
+        torch.compiler.disable(f)(a, k)
+        return g(a, k)
+
+    return both, [(x(2), k) for k in (2, 4, 0, 2)], None
