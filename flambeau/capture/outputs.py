@@ -145,6 +145,9 @@ class Outputs:
                 name = self.by_fake[id(symbol.term)] = f"t{len(self.by_fake)}"
                 self.values.append(self.session.scalars.value_of(symbol))
             return name
+        source = symbol.term.source
+        if source is not None and source.kind == "number":  # the array scalar itself
+            return self.builder.reads.path(source.base)
         return symbol.term.text(self.builder.reads)
 
     def names(self) -> list[str]:

@@ -63,6 +63,11 @@ def same_value(value: Any) -> Same | None:
     return None
 
 
+def is_rate(value: Any) -> bool:
+    """An array scalar that may become a symbolic float, as schedules kept in arrays have them."""
+    return isinstance(value, np.floating)
+
+
 def is_one_of_a_kind(value: Any) -> bool:
     """Objects that a guard compares by identity: nobody makes a second one like it."""
     return isinstance(value, (*BY_IDENTITY, enum.Enum, np.ufunc, functools._lru_cache_wrapper))

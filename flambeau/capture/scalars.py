@@ -313,6 +313,15 @@ class Scalars:
             )
         return found
 
+    def rate(self, value: Any, source: Source) -> Any:
+        """An array scalar from before the frame, as the Python float that it is."""
+        number = source.step("number")
+        found = self.by_source.get(id(number))
+        if found is None:
+            term = Term(self, value.item(), source=number)
+            found = self.by_source[id(number)] = _symbol(term, float)
+        return found
+
     def size(self, value: int, source: Source) -> Any:
         """A size of a tensor from before the frame, at least 2."""
         found = self.by_source.get(id(source))

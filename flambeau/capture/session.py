@@ -17,7 +17,7 @@ import numpy as np
 from flambeau.capture import modes, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
 from flambeau.capture.guards import Guard, Test
-from flambeau.capture.outside import is_one_of_a_kind, is_opaque_class, same_value
+from flambeau.capture.outside import is_one_of_a_kind, is_opaque_class, is_rate, same_value
 from flambeau.capture.sources import Source
 from flambeau.capture.values import (
     BY_IDENTITY,
@@ -175,20 +175,23 @@ class Session:
         ):
             self.guard(source, "type", kind)
         else:
-            self._object(value, source)
+            return self._object(value, source)
         return value
 
-    def _object(self, value: Any, source: Source) -> None:
+    def _object(self, value: Any, source: Source) -> Any:
         """Attributes are guarded where they are read; what C code may read is guarded here."""
         kind = type(value)
         self.guard(source, "type", kind)
         if source.is_constant or not is_opaque_class(kind):
-            return
+            return value
         same = same_value(value)
-        if same is not None:
-            self.test(source, same, f"== {value!r}", same.mark)
-        else:
+        if same is None:
             self.opaque.add(id(value))
+        elif is_rate(value) and repr(source) in self.dynamic:
+            return self.scalars.rate(value, source)
+        else:
+            self.test(source, same, f"== {value!r}", same.mark)
+        return value
 
     def _function(self, value: types.FunctionType, source: Source) -> None:
         if trust.is_trusted(value):

@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from flambeau.autograd import anomaly
 from flambeau.capture import frame_hook, trust
 from flambeau.capture.breaks import GraphBreak, SkipFrame
@@ -20,6 +22,7 @@ from flambeau.capture.bytecodes import UnknownBytecode, argument_names
 from flambeau.capture.capture import Captured, Frozen, Options, capture
 from flambeau.capture.guards import Guard, failing, failures
 from flambeau.capture.instructions import program
+from flambeau.capture.outside import Same
 from flambeau.capture.programs import FAILED, MISS
 from flambeau.capture.resume import Place, bridge_code, resume_code
 from flambeau.compile import config, records
@@ -240,9 +243,9 @@ class Site:
         if self.region.options.static or not self.entries:
             return
         arguments = dict(zip(self.names, values))
-        telling = [g for g in self.entries[0].captured.guards if g.kind in TELLING]
+        telling = [g for g in self.entries[0].captured.guards if g.kind in TELLING or is_of_rate(g)]
         for guard in failing(telling, arguments, function):
-            if guard.kind == "equals":
+            if guard.kind == "equals" or is_of_rate(guard):
                 self.dynamic.add(repr(guard.source))
             else:
                 self.dynamic |= changed_sizes(guard, arguments, function)
@@ -267,6 +270,12 @@ class Site:
             return []
         failed = self._failed_guards(function, values)
         return [FailedGuard(repr(g.source), g.wanted(), now) for g, now in failed]
+
+
+def is_of_rate(guard: Guard) -> bool:
+    """Whether the guard holds an array scalar to its value, which might as well be symbolic."""
+    call = guard.expected.call if guard.kind == "test" else None
+    return isinstance(call, Same) and issubclass(call.kind, np.floating)
 
 
 def changed_sizes(guard: Guard, arguments: dict[str, Any], function: Any) -> set[str]:

@@ -7,6 +7,8 @@ any more: without the optimizer's state, with it, and once more for each branch 
 import bisect
 import copy
 
+import numpy as np
+
 import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau import nn, optim
@@ -484,6 +486,25 @@ scheduled(
     6,
     count=12,
 )
+
+
+@training(captures=3)
+def schedule_in_an_array():
+    net = small_net()
+    optimizer = optim.AdamW(net.parameters(), lr=0.1)
+
+    def step(a, rate, scale):
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad()
+        loss = squared(net(a)) * scale
+        loss.backward()
+        optimizer.step()
+        return loss.detach(), rate, scale
+
+    rates = np.linspace(0.1, 0.01, 8)
+    calls = [(x(3, 4, seed=k), rates[k], np.float32(0.5 + k)) for k in range(8)]
+    return step, calls, lambda: (state_of(net)(), optimizer.param_groups[0]["lr"])
 
 
 @training(captures=6)

@@ -469,11 +469,19 @@ class Data:
     def _number_operator(self, function: Any, left: Any, right: Any) -> Any:
         """An operator on symbolic numbers; with anything but numbers they must be known."""
         scalars = self.session.scalars
+        left, right = self._python_number(left), self._python_number(right)
         name = NUMBER_OPERATORS.get(function.__name__)
         if name is None or not {self.type_of(left), self.type_of(right)} <= {int, float}:
             return foreign(function, scalars.concrete(left), scalars.concrete(right))
         # Not through the operator: a float on the left would read the integer inside.
         return foreign(computed, name, left, right)
+
+    def _python_number(self, value: Any) -> Any:
+        """An array scalar that computes as Python's numbers do, as one of them."""
+        if isinstance(value, (np.float64, np.integer)):
+            self.session.check_readable(value)
+            return value.item()
+        return value
 
     def compare(self, function: Any, left: Any, right: Any, method: str, reflected: str) -> Any:
         """A comparison, by the methods of both operands in Python's order."""
