@@ -232,6 +232,7 @@ STEPS: dict[str, Callable[[Observation, Source, Any], bool]] = {
     "keys": lambda seen, source, base: seen.dictionary(base),
     "cell": lambda seen, source, base: type(base) is types.FunctionType,
     "number": lambda seen, source, base: False,
+    "integer": lambda seen, source, base: False,
     "globals": lambda seen, source, base: type(base) is types.FunctionType,
 }
 """Kind of step -> whether its result is settled, given that its base is."""

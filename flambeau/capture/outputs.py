@@ -146,7 +146,7 @@ class Outputs:
                 self.values.append(self.session.scalars.value_of(symbol))
             return name
         source = symbol.term.source
-        if source is not None and source.kind == "number":  # the array scalar itself
+        if source is not None and source.kind in ("number", "integer"):  # the array scalar itself
             return self.builder.reads.path(source.base)
         return symbol.term.text(self.builder.reads)
 

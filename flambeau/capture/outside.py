@@ -64,8 +64,9 @@ def same_value(value: Any) -> Same | None:
 
 
 def is_rate(value: Any) -> bool:
-    """An array scalar that may become a symbolic float, as schedules kept in arrays have them."""
-    return isinstance(value, np.floating)
+    """An array scalar that may become a symbolic number, as schedules in arrays have them; what the
+    frame computes from it is a Python number then."""
+    return isinstance(value, (np.floating, np.integer))
 
 
 def is_one_of_a_kind(value: Any) -> bool:

@@ -314,12 +314,14 @@ class Scalars:
         return found
 
     def rate(self, value: Any, source: Source) -> Any:
-        """An array scalar from before the frame, as the Python float that it is."""
-        number = source.step("number")
+        """An array scalar from before the frame, as the Python number that it is."""
+        plain = value.item()
+        number = source.step("integer" if type(plain) is int else "number")
         found = self.by_source.get(id(number))
         if found is None:
-            term = Term(self, value.item(), source=number)
-            found = self.by_source[id(number)] = _symbol(term, float)
+            hint = plain + self.shift if type(plain) is int else plain
+            term = Term(self, hint, source=number)
+            found = self.by_source[id(number)] = _symbol(term, type(plain))
         return found
 
     def size(self, value: int, source: Source) -> Any:
@@ -390,7 +392,9 @@ class Scalars:
         if term.name in ("eq", "ne") and term.hint is (term.name == "eq"):
             sources = [a for a in term.args if isinstance(a, Term)]
             if len(sources) == 1 and sources[0].source is not None:
-                self.pinned.add(repr(sources[0].source))
+                source = sources[0].source
+                scalar = source.kind in ("number", "integer")
+                self.pinned.add(repr(source.base if scalar else source))
         return term.hint
 
     def concrete(self, value: Any) -> Any:

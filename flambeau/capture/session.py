@@ -187,7 +187,7 @@ class Session:
         same = same_value(value)
         if same is None:
             self.opaque.add(id(value))
-        elif is_rate(value) and repr(source) in self.dynamic:
+        elif is_rate(value) and repr(source) in self.dynamic - self.pinned:
             return self.scalars.rate(value, source)
         else:
             self.test(source, same, f"== {value!r}", same.mark)

@@ -14,7 +14,8 @@ class Source:
     """One step from a base object.
 
     kinds: local(name), function(), constant(object), attribute(name), entry(name: instance
-    dictionary), item(key), keys(), cell(index), globals(), number(): the element of a tensor
+    dictionary), item(key), keys(), cell(index), globals(), number() and integer(): the
+    element of a tensor or array scalar
     """
 
     __slots__ = ("base", "children", "key", "kind")
@@ -83,6 +84,7 @@ TEXT: dict[str, Callable[[Any, Any], str]] = {
     "keys": lambda base, key: f"tuple({base!r})",
     "cell": lambda base, key: f"{base!r}.__closure__[{key}]",
     "number": lambda base, key: f"{base!r}.item()",
+    "integer": lambda base, key: f"{base!r}.item()",
     "globals": lambda base, key: f"{base!r}.__globals__",
 }
 """How a path reads in messages."""
@@ -94,6 +96,7 @@ WALK: dict[str, Callable[[Any, Any], Any]] = {
     "keys": lambda base, key: tuple(base),
     "cell": lambda base, key: base.__closure__[key],
     "number": lambda base, key: base.item(),
+    "integer": lambda base, key: base.item(),
     "globals": lambda base, key: base.__globals__,
 }
 
@@ -104,6 +107,7 @@ EXPRESSION = {
     "keys": "tuple({base})",
     "cell": "{base}.__closure__[{key}]",
     "number": "{base}.item()",
+    "integer": "{base}.item()",
     "globals": "{base}.__globals__",
 }
 """Python text of one step; `{key}` of an item is a literal or the name of a constant."""

@@ -275,7 +275,7 @@ class Site:
 def is_of_rate(guard: Guard) -> bool:
     """Whether the guard holds an array scalar to its value, which might as well be symbolic."""
     call = guard.expected.call if guard.kind == "test" else None
-    return isinstance(call, Same) and issubclass(call.kind, np.floating)
+    return isinstance(call, Same) and issubclass(call.kind, (np.floating, np.integer))
 
 
 def changed_sizes(guard: Guard, arguments: dict[str, Any], function: Any) -> set[str]:

@@ -488,22 +488,24 @@ scheduled(
 )
 
 
-@training(captures=3)
+@training(captures=4)
 def schedule_in_an_array():
     net = small_net()
     optimizer = optim.AdamW(net.parameters(), lr=0.1)
 
-    def step(a, rate, scale):
+    def step(a, rate, scale, number):
+        if number % 2 == 0:
+            scale = scale * 2
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad()
         loss = squared(net(a)) * scale
         loss.backward()
         optimizer.step()
-        return loss.detach(), rate, scale
+        return loss.detach(), rate, number
 
-    rates = np.linspace(0.1, 0.01, 8)
-    calls = [(x(3, 4, seed=k), rates[k], np.float32(0.5 + k)) for k in range(8)]
+    rates, numbers = np.linspace(0.1, 0.01, 8), np.arange(8)
+    calls = [(x(3, 4, seed=k), rates[k], np.float32(0.5 + k), numbers[k]) for k in range(8)]
     return step, calls, lambda: (state_of(net)(), optimizer.param_groups[0]["lr"])
 
 
