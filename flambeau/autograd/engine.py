@@ -25,7 +25,16 @@ from flambeau.autograd.hooks import (
 from flambeau.autograd.node import Node, PrimitiveNode, gradient_edge
 from flambeau.autograd.outline import Outline, outline
 from flambeau.autograd.pieces import Piece, Pieces, joined, piece_of
-from flambeau.autograd.replay import NEVER, SEEN, Recorder, Replay, may_replay, replays
+from flambeau.autograd.replay import (
+    LARGE,
+    NEVER,
+    SEEN,
+    Recorder,
+    Replay,
+    held_bytes,
+    may_replay,
+    replays,
+)
 from flambeau.core.context import executing, state
 from flambeau.core.dtype import COMPLEX
 from flambeau.core.errors import AutogradError, complaint
@@ -356,7 +365,7 @@ def run_backward(tensors: Sequence[Tensor], cts: Sequence[Tensor], keep_graph: b
     if isinstance(known, Replay):
         settle(run, seen, wanted, known.run(seen, keep_graph))
     elif known is SEEN:
-        recorder, run.ran = Recorder(seen.inputs), []
+        recorder, run.ran = Recorder(seen.inputs, held_bytes(seen.nodes) < LARGE), []
         with executing(recorder):
             walk(run, edges, cts)
         made = recorder.replay(seen, run.ran, outcome(run, seen, wanted))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from flambeau.autograd.node import Node
 from flambeau.autograd.outline import Outline
+from flambeau.autograd.saved import SavedInput, SavedOutput
 from flambeau.autograd.views import bump
 from flambeau.core.context import state
 from flambeau.eager.executor import EagerExecutor, refused, signature
@@ -24,7 +25,7 @@ from flambeau.tensor import interop
 from flambeau.tensor.tensor import Tensor
 
 KEPT = 64  # outlines that are remembered
-LARGE = 1 << 24  # bytes of inputs from which on a pass is not replayed
+LARGE = 1 << 25  # bytes of saved results from which on a pass is not replayed
 PATIENCE = 32  # passes in a row with new outlines, after which only some are looked at
 
 SEEN, NEVER = "seen", "never"
@@ -45,6 +46,19 @@ class Replay(NamedTuple):
             for at in self.released:
                 outline.nodes[at].release()
         return results
+
+
+def held_bytes(nodes: Sequence[Node]) -> int:
+    """Bytes of results that the nodes have saved: a replay would hold them to its end. Leaves stay
+    anyway."""
+    total = 0
+    for node in nodes:
+        for saved in getattr(node, "saved", ()):
+            if isinstance(saved, SavedOutput):
+                total += saved.plain._spec.nbytes
+            elif isinstance(saved, SavedInput) and saved.tensor._node is not None:
+                total += saved.tensor._spec.nbytes
+    return total
 
 
 class Replays:
@@ -98,12 +112,12 @@ class Recorder(EagerExecutor):
 
     holds = 1
 
-    def __init__(self, inputs: Sequence[Tensor]):
+    def __init__(self, inputs: Sequence[Tensor], fits: bool = True):
         self.held: list[Tensor] = []
         self.places: dict[int, int] = {}
         self.memory: dict[int, int] = {}
         self.lines: list[Line] = []
-        self.fits = sum(t._spec.nbytes for t in inputs) < LARGE
+        self.fits = fits
         self.count = 0
         self.given = [self.place(t) for t in inputs]
         self.reads = next(interop.reads)

@@ -206,7 +206,7 @@ def test_what_is_not_ours_is_left_to_the_engine(fresh):
 
 
 def test_large_passes_are_not_held(fresh, monkeypatch):
-    monkeypatch.setattr(replay, "LARGE", 16)
+    monkeypatch.setattr(engine, "LARGE", 16)
     x = numbers(30).requires_grad_()
     for _ in range(4):
         x.exp().sum().backward()
