@@ -43,8 +43,19 @@ def unwalkable(equation: Equation) -> list[int]:
         return []
     if not all(map(is_plain, (*equation.inputs, *equation.outputs))):
         return []
-    return [k for k, s in enumerate(equation.input_specs())
-            if s is not None and s.dtype in KINDS and not walkable(k, s)]
+    specs = equation.input_specs()
+    found = [k for k, s in enumerate(specs)
+             if s is not None and s.dtype in KINDS and not walkable(k, s)]
+    return found if found and gives_the_same(equation, specs, found) else []
+
+
+def gives_the_same(equation: Equation, specs: list[Spec | None], places: list[int]) -> bool:
+    """Are the results laid out alike when these operands are contiguous?"""
+    dense = [None if s is None else spec(s.dtype, s.shape, None, s.device) if k in places else s
+             for k, s in enumerate(specs)]
+    made = equation.op.meta(*dense, **equation.params)
+    results = made if isinstance(made, tuple) else (made,)
+    return all(v.spec == s for v, s in zip(equation.outputs, results, strict=True))
 
 
 def in_linear(place: int, s: Spec) -> bool:

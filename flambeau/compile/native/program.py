@@ -18,7 +18,7 @@ from flambeau.compile.native.memory import MemoryPlan
 from flambeau.compile.native.ordering import reads_tensor
 from flambeau.core import context
 from flambeau.core.bounds import out_of_range
-from flambeau.core.errors import OutOfMemoryError, complaint
+from flambeau.core.errors import OpError, OutOfMemoryError, complaint
 from flambeau.eager.memory import empty_array
 from flambeau.graph import Graph
 from flambeau.graph.graph import Equation, Value
@@ -308,6 +308,9 @@ class Program:
             status = self.space[f"tape{number}"](frame.address, *respecced(stretch, arguments))
         if status == tapes.DONE:
             return
+        if status == tapes.UNFIT and touched:  # to begin again would write twice
+            raise OpError(complaint("program", "a step must give a result of the planned layout",
+                                    dict(stretch=number), "Please report it."))
         if status == tapes.UNFIT:
             raise Misfit
         at = int(frame.words[tapes.FAILED_CALL])
