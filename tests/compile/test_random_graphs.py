@@ -91,7 +91,8 @@ PAIRS = [
     "torch.outer({a}.float().reshape(-1)[:9].tanh(), {b}.float().reshape(-1)[:9].tanh())",
     "torch.bucketize(torch.arange({a}.numel()), torch.arange({b}.numel()))",
 ]
-WRITES = ["{a}.mul_(2)", "{a}.add_(1)", "{a}.copy_({a} + 1)", "{a}.zero_()"]
+WRITES = ["{a}.mul_(2)", "{a}.add_(1)", "{a}.copy_({a} + 1)", "{a}.zero_()", "{a}.fill_(2)",
+          "{a}.masked_fill_({a} < 0, 1)"]  # fmt: skip
 WIDE_WRITES = ["{a}[..., ::2].mul_(3)", "{a}[:1].add_(2)", "{a}.transpose(0, -1).add_(1)",
                "{a}[{a} < 0] = 0", "{a}[-1:] = {a}[:1]", "{a}.select(-1, 0).zero_()"]  # fmt: skip
 

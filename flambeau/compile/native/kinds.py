@@ -6,6 +6,8 @@ from flambeau.core.spec import Spec
 from flambeau.eager.native import nests, poolings
 from flambeau.graph.graph import Equation, Value
 
+ELEMENTWISE = ("copy", "fill", "masked_fill")  # each element written depends on itself alone
+
 
 def is_plain(value: object) -> bool:
     """A tensor in CPU memory with elements of known number, or a number."""
@@ -26,7 +28,7 @@ def is_loop(equation: Equation) -> bool:
         return False
     if equation.target is not None:
         return is_plain(equation.target) and equation.target.spec.numel > 0 and (
-            op.name == "copy" or op.kind == "pointwise") and nests.has_lowering(op)
+            op.name in ELEMENTWISE or op.kind == "pointwise") and nests.has_lowering(op)
     return nests.has_lowering(op) and not has_template(equation)
 
 
