@@ -86,7 +86,7 @@ PAIRS = [
     "torch.where({a} > {b}, {a}, {b})",
     "torch.addcmul({a}.float(), {a}.float(), {b}.float().tanh())",
     "torch.lerp({a}.float().tanh(), {b}.float().tanh(), 0.3)",
-    "{a} if {a}.is_floating_point() else {a}.eq({b})",
+    "{a}.eq({b}) if not ({a}.is_floating_point() or {b}.is_floating_point()) else {a}",
     "({a}.float().tanh() - {b}.float().tanh()).square().mean()",
     "torch.outer({a}.float().reshape(-1)[:9].tanh(), {b}.float().reshape(-1)[:9].tanh())",
     "torch.bucketize(torch.arange({a}.numel()), torch.arange({b}.numel()))",
