@@ -8,7 +8,7 @@ from flambeau.core import dtype as dtypes
 from flambeau.core.errors import OpError, complaint
 from flambeau.functional.losses import reduced
 from flambeau.functional.register import functional
-from flambeau.ops import paths
+from flambeau.ops import choice, paths
 from flambeau.tensor.factories import arange
 from flambeau.tensor.interop import as_tensor
 from flambeau.tensor.joining import cat, stack
@@ -82,12 +82,21 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     ends = as_tensor(sizes).reshape((-1, 1)) * 2
     last = alpha.gather(1, ends)
     before = alpha.gather(1, (ends - 1).clamp(min=0)).masked_fill(ends == 0, -math.inf)
-    loss = -lifted(last, before).squeeze(1) + normalising(log_probs, inputs)
+    nothing = normalising(log_probs, inputs)
+    loss = -lifted(last, before).squeeze(1) + nothing
+    impossible = loss.detach() == math.inf
     if zero_infinity:
-        loss = loss.masked_fill(loss == math.inf, 0.0)
+        loss = loss.masked_fill(impossible, 0.0)
+    else:
+        loss = choice.where(impossible, infinite(choice.where(impossible, nothing, 1.0)), loss)
     if reduction == "mean":
         return (loss / as_tensor(sizes).clamp(min=1).to(loss.dtype)).mean()
     return reduced(loss.squeeze(0) if single and reduction == "none" else loss, reduction)
+
+
+def infinite(nothing):
+    """Infinity, whose gradient is NaN, from zeros: no path leads to a target that is too long."""
+    return -(nothing * nothing).log()
 
 
 def normalising(log_probs, lengths: list[int]):

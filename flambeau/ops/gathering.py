@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flambeau.core.bounds import out_of_range
+from flambeau.core.dtype import BOOL
 from flambeau.core.errors import IndexOutOfRange, ShapeError, complaint
 from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import Buf, cast, check, const, nest, store
@@ -144,6 +145,8 @@ def add_at(out: np.ndarray, key: tuple, src) -> None:
 def accumulate_lower(outs, src, *indices, shape, dims):
     """Zeros, then every value added in its order."""
     (out,) = outs
+    if out.dtype.category == BOOL:
+        return None
     place = places("index_put", shape, indices, dims)
     zeros = nest(out.shape, lambda p: const(0, out.dtype), out=out)
     return zeros, nest(src.shape, lambda p: store(out, place(p), src[p], "add"))
@@ -193,6 +196,8 @@ def put_write(target, x, src, *indices, dims, accumulate) -> None:
 def put_lower(outs, x, src, *indices, dims, accumulate):
     """A copy of x, then the values in their order: the last of several stays."""
     (out,) = outs
+    if accumulate and out.dtype.category == BOOL:
+        return None  # a kernel would add bools as integers of one bit
     shape = indexed_shape(x, indices, dims)
     place = places("index_put", x.shape, indices, dims)
 

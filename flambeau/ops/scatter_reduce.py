@@ -7,7 +7,7 @@ import numpy as np
 from flambeau.core.spec import Spec
 from flambeau.loops.api import const, nest
 from flambeau.ops.registry import primitive
-from flambeau.ops.scattering import checked, cut, key_along, placed, scattered
+from flambeau.ops.scattering import adds_bools, checked, cut, key_along, placed, scattered
 
 FOLDS = {"sum": (np.add, 0), "prod": (np.multiply, 1), "mean": (np.add, 0),
          "amax": (np.maximum, None), "amin": (np.minimum, None)}
@@ -15,7 +15,7 @@ FOLDS = {"sum": (np.add, 0), "prod": (np.multiply, 1), "mean": (np.add, 0),
 
 def least(kind: np.dtype, fold: str):
     """The value that never wins."""
-    if kind.kind == "f":
+    if kind.kind in "fV":  # V: bfloat16, as NumPy sees it
         return -np.inf if fold == "amax" else np.inf
     if kind.kind == "b":
         return fold == "amin"
@@ -51,7 +51,7 @@ COMBINES = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 def scatter_reduce_lower(outs, x, index, src, *, dim, fold, include_self):
     """A copy of x, without what is not to be included, then the values folded in, in order."""
     (out,) = outs
-    if not x.shape or not index.shape or fold not in COMBINES:
+    if not x.shape or not index.shape or fold not in COMBINES or adds_bools(out, fold == "sum"):
         return None
     nests = [nest(out.shape, lambda p: x[p], out=out)]
     if not include_self:

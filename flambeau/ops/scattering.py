@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flambeau.core.bounds import out_of_range
+from flambeau.core.dtype import BOOL
 from flambeau.core.spec import Spec, spec
 from flambeau.loops.api import Buf, cast, check, const, nest, store
 from flambeau.ops.registry import primitive
@@ -90,13 +91,18 @@ def scatter_sum_ref(src, index, *, shape, dim):
 def scatter_sum_lower(outs, src, index, *, shape, dim):
     """Zeros, then every value added in its order."""
     (out,) = outs
-    if not shape or not index.shape:
+    if not shape or not index.shape or adds_bools(out, True):
         return None
     return zeros(out), scattered("gather", out, index, lambda p: src[p], dim, "add")
 
 
 def zeros(out):
     return nest(out.shape, lambda p: const(0, out.dtype), out=out)
+
+
+def adds_bools(out, add: bool) -> bool:
+    """The sum of bools is whether one is true; a kernel would add them as integers of one bit."""
+    return add and out.dtype.category == BOOL
 
 
 def scattered(op: str, out, index, value, dim: int, combine: str | None):
@@ -170,7 +176,7 @@ def scatter_write(target, x, index, src, *, dim, add) -> None:
 def scatter_lower(outs, x, index, src, *, dim, add):
     """A copy of x, then the values in their order: the last of several stays."""
     (out,) = outs
-    if not x.shape or not index.shape:
+    if not x.shape or not index.shape or adds_bools(out, add):
         return None
     value = src.__getitem__ if isinstance(src, Buf) and src.shape else lambda p: number(src)
     copy = nest(out.shape, lambda p: x[p], out=out)

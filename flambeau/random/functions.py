@@ -107,7 +107,7 @@ def bernoulli(input, p=None, *, generator=None):
     return primitives.bernoulli_each(input.detach(), generator=generator)
 
 
-@public
+@public(exact_out=True)
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     """`num_samples` indices per row, drawn with the row's weights."""
     if input.dtype.category != dtypes.FLOAT:

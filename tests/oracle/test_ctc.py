@@ -41,3 +41,21 @@ def test_losses_and_gradients(name, dtype):
     bound = 1e-9 if dtype == "float64" else 2e-4
     for found, right in zip(case(flambeau, dtype, **CASES[name]), wanted, strict=True):
         np.testing.assert_allclose(found, right, rtol=bound, atol=bound)
+
+
+def test_a_target_that_is_too_long_has_no_gradient():
+    """Its loss is infinite and its gradient NaN; that of the others is not touched."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(12, 3, 6)).astype(np.float32)
+    targets, sizes = rng.integers(1, 6, (3, 20)), [20, 4, 0]
+    found = []
+    for framework in (torch, flambeau):
+        x = framework.tensor(scores, requires_grad=True)
+        loss = framework.nn.functional.ctc_loss(
+            x.log_softmax(2), framework.tensor(targets), framework.tensor([12, 12, 12]),
+            framework.tensor(sizes), reduction="none")
+        loss.sum().backward()
+        found.append((loss.detach().numpy(), x.grad.numpy()))
+    for theirs, mine in zip(*found):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+    assert np.isinf(found[1][0][0]) and np.isnan(found[1][1][:, 0]).all()
