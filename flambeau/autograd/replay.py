@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from flambeau.autograd.node import Node
@@ -80,7 +81,8 @@ class Replays:
         """The replay, SEEN, NEVER, or None for an outline that is new."""
         found = self.known.get(key)
         if found is not None:
-            self.known.move_to_end(key)
+            with suppress(KeyError):  # another thread may have let it go
+                self.known.move_to_end(key)
             self.misses = 0
             return found
         self.misses += 1
