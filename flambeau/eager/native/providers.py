@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from flambeau.core.spec import Spec
 from flambeau.eager import plans
-from flambeau.eager.native import nests
+from flambeau.eager.native import churn, nests
 from flambeau.eager.native.affine_scans import scan_call
 from flambeau.eager.native.attentions import attention_call
 from flambeau.eager.native.call import NativeCall
@@ -83,13 +83,18 @@ def tailed_call(primitive, specs: list, params: dict, result, nest,
 def provider(primitive, specs: list, params: dict, result) -> Callable | None:
     """The eager plan: what is tuned by hand, or a kernel of loops where it is worth a call."""
     tuned = CALLS.get(primitive.name)
-    if tuned in (linear_call, matmul_call) and is_small(primitive, specs):
+    if tuned in (linear_call, matmul_call) and (
+        is_small(primitive, specs) or not churn.worth_product(primitive, specs, params)
+    ):
         return None
     if tuned is conv_call and specs[0].ndim == 5:
         return volume_plan(primitive, specs, params, result)
     call = None if tuned is None else tuned(primitive, specs, params, result)
     results = result if isinstance(result, tuple) else (result,)
-    if call is None and work(specs, results) >= least(primitive):
+    amount = work(specs, results)
+    if call is None and amount >= least(primitive) and (
+        churn.worth_loops(primitive, specs, params, amount)
+    ):
         call = loop_call(primitive, specs, params, result)
     return None if call is None else call.plan()
 
@@ -98,7 +103,10 @@ def inplace_provider(primitive, target: Spec, specs: list, params: dict,
                      otherwise: Callable) -> Callable | None:
     """A kernel of loops that writes into the target."""
     unfit = primitive.write is not None and primitive.lower is None
-    if unfit or work(specs, (target,)) < least(primitive):
+    amount = work(specs, (target,))
+    if unfit or amount < least(primitive):
+        return None
+    if not churn.worth_loops(primitive, [target, *specs], params, amount):
         return None
     found = nests.nests_of(primitive, specs, params, (target,))
     if found is None:
